@@ -1,4 +1,4 @@
-"""How matches are chosen where there are several ways: the policy, and where the next match may begin."""
+"""How matches are chosen where there are several ways: the policy, what repetitions collect, where the next begins."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from patternlake.udfs.errors import ArgumentError
 
 POLICIES = ("strict", "skip_till_next", "skip_till_any")
 AFTER_MATCH = ("past_last", "next")
+REPETITION = ("maximal", "all")
 
 
 def check_arguments(policy: str, after_match: str, max_matches: int) -> None:
@@ -22,6 +23,18 @@ def check_arguments(policy: str, after_match: str, max_matches: int) -> None:
         raise ArgumentError(f"after_match must be one of {', '.join(AFTER_MATCH)}, not {after_match!r}")
     if max_matches < 1:
         raise ArgumentError(f"max_matches must be 1 or more, not {max_matches}")
+
+
+def check_repetition(repetition: str) -> None:
+    """Fail on a way to repeat that does not exist.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the value and the allowed ones.
+    """
+    if repetition not in REPETITION:
+        raise ArgumentError(f"repetition must be one of {', '.join(REPETITION)}, not {repetition!r}")
 
 
 def resumes(policy: str, after_match: str) -> bool:

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 _RAISED = "USER_RAISED_EXCEPTION"
 _OBJECTS = ("stream", "query")
 """Parameters that may name an object of another database; else it is the first one."""
-_WORDS = ("policy", "after_match", "mode", "overlap")
+_WORDS = ("policy", "after_match", "repetition", "mode", "overlap")
 """Parameters that take one of a few words."""
 _COLUMN: Any = Column  # its stubs take it for a method
 _INJECTED: set[tuple[str, int]] = set()

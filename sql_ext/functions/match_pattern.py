@@ -193,6 +193,7 @@ def match_pattern(
     truncate: bool = False,
     as_of: datetime | str | None = None,
     query: str | None = None,
+    repetition: str = "maximal",
     name: str | None = None,
     time: str | None = None,
 ) -> DataFrame:
@@ -226,7 +227,9 @@ def match_pattern(
     as_of
         Moment whose state answers.
     query
-        Name of a kept pattern, in the place of stream, pattern, policy, after_match and params.
+        Name of a kept pattern, in the place of stream, pattern, policy, after_match, params and repetition.
+    repetition
+        ``maximal``: a repeated operand takes all that can be added; ``all``: every choice of at least its least number.
     name, time
         Of a table in the place of the stream: the columns of events' names and times.
 

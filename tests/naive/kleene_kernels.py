@@ -23,9 +23,15 @@ Keyed = tuple[int, Row]
 
 
 def compiled(
-    text: str, types: Mapping[str, str], *, policy: str = "skip_till_any", parameters: Mapping[str, str] | None = None
+    text: str,
+    types: Mapping[str, str],
+    *,
+    policy: str = "skip_till_any",
+    repetition: str = "maximal",
+    parameters: Mapping[str, str] | None = None,
 ) -> KleenePattern:
-    return compile_pattern(parse(text), Scope(attributes=types, parameters=parameters or {}), policy=policy)
+    scope = Scope(attributes=types, parameters=parameters or {})
+    return compile_pattern(parse(text), scope, policy=policy, repetition=repetition)
 
 
 def column(values: Sequence[Any], spark_type: str) -> Column:
@@ -82,10 +88,11 @@ def answered(
     *,
     policy: str = "skip_till_any",
     after_match: str = "next",
+    repetition: str = "maximal",
     plan: str | None = None,
     **asked: Any,
 ) -> list[Keyed]:
-    pattern = compiled(text, types, policy=policy)
+    pattern = compiled(text, types, policy=policy, repetition=repetition)
     tree = None if plan is None else forced_plan(pattern, plan)
     events = events_of(streams, types, pattern.names)
     return rows_of(match_events(pattern, events, policy=policy, after_match=after_match, plan=tree, **asked))
@@ -99,10 +106,11 @@ def final_rows(
     *,
     policy: str = "skip_till_any",
     after_match: str = "next",
+    repetition: str = "maximal",
     **asked: Any,
 ) -> tuple[list[Row], list[Row]]:
     """All rows, and those that are final at a watermark."""
-    pattern = compiled(text, types, policy=policy)
+    pattern = compiled(text, types, policy=policy, repetition=repetition)
     events = events_of([stream], types)
     found = match_events(pattern, events, policy=policy, after_match=after_match, **asked)
     sure = final(pattern, found, events, Moment(watermark), policy=policy, after_match=after_match)

@@ -62,6 +62,12 @@ WORKED = [
         "a ; b[3] ; c ; d",
         ", ".join(f"a1 b{i} b{j} b{k} c10 d11" for i, j, k in combinations((4, 6, 7, 8, 9), 3)),
     ),
+    ("azbab", "a , b", "a4 b5"),
+    ("abxab", "a+ , b", "a1 b2, a1 a4 b5"),
+    ("acbc", "a ; b? ; c", "a1 c2, a1 b3 c4"),
+    ("abbbc", "a ; b{1,2} ; c", "a1 b2 b3 c5, a1 b2 b4 c5, a1 b3 b4 c5"),
+    ("abubc", "a ; b+ UNTIL u ; c", "a1 b2 c5, a1 b4 c5"),
+    ("axc", "2 OF (a, b, c)", "a1 c3"),
 ]
 
 
@@ -80,6 +86,25 @@ def test_worked_answers(lake: SketchLake) -> None:
     ]
     for rows, begin, (names, _, expected) in zip(bound(lake, calls), begins, WORKED, strict=True):
         assert sorted(told(row, names, begin) for row in rows) == sorted(expected.split(", "))
+
+
+def test_every_choice_of_what_a_repetition_takes_is_a_match_where_all_are_asked_for(lake: SketchLake) -> None:
+    stream = published(lake, "kleene chosen", letters("abbc"))
+    rows, first = bound(
+        lake,
+        [
+            pattern(stream, "a ; b+ ; c", repetition="ALL"),
+            pattern(stream, "a ; b* ; c", repetition="all", max_matches=1, truncate=True),
+        ],
+    )
+    assert rows == [
+        {"a": [1], "b": [2, 3], "c": [4]},
+        {"a": [1], "b": [2], "c": [4]},
+        {"a": [1], "b": [3], "c": [4]},
+    ]
+    assert first == rows[:1]
+    (error,) = lake.errors([pattern(stream, "a ; b+ ; c", repetition="each")])
+    assert error == "repetition must be one of maximal, all, not 'each'"
 
 
 @pytest.mark.slow

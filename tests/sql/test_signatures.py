@@ -62,6 +62,7 @@ MATCH_PATTERN = [
     ("truncate", "BOOLEAN", "false"),
     ("as_of", "TIMESTAMP", "NULL"),
     ("query", "STRING", "NULL"),
+    ("repetition", "STRING", "'maximal'"),
 ]
 EXPLAIN_PATTERN = [
     ("stream", "STRING", REQUIRED),

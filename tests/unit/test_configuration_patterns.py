@@ -28,6 +28,11 @@ def test_what_is_left_out_has_the_defaults_of_match_pattern() -> None:
     }
 
 
+def test_what_repetitions_take_is_part_of_the_meaning_where_it_is_chosen() -> None:
+    chosen = loaded("{stream: s, query: a+ WITHIN 3 MIN, repetition: all}").patterns["x"].meaning
+    assert chosen == {**loaded("{stream: s, query: a+ WITHIN 3 MIN}").patterns["x"].meaning, "repetition": "all"}
+
+
 @pytest.mark.parametrize(
     ("pattern", "line"),
     [

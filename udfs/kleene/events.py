@@ -100,6 +100,16 @@ class Stream:
             self.ranks[operand] = np.cumsum(taken)
         return self.ranks[operand][events]
 
+    def ending_rows(self, operand: int) -> IntArray:
+        """int64[k]: the rows of `Events` that end an operand's collecting, in order; as these are no part of a match,
+        also those that ``[attr]`` tells apart from it.
+        """
+        return np.sort(self.source[self.endings[operand]])
+
+    def meets(self, first: IntArray, second: IntArray) -> BoolArray:
+        """bool[n]: whether the second of two events of one part comes directly after the first in the partition."""
+        return np.asarray(self.ordinal[second] == self.ordinal[first] + 1)
+
     @property
     def parts(self) -> int:
         """How many parts there are."""

@@ -18,7 +18,7 @@ def pattern_of(configuration: Mapping[str, Any]) -> KleenePattern:
     ----------
     configuration
         ``query``, ``policy``, ``params``, and ``stream``: the stream's own configuration, with ``attributes`` and
-        ``key``.
+        ``key``; ``repetition`` where it is not ``maximal``.
 
     Raises
     ------
@@ -26,12 +26,22 @@ def pattern_of(configuration: Mapping[str, Any]) -> KleenePattern:
         What is wrong with the query, with its place.
     """
     parts = (configuration[name] for name in ("query", "stream", "params", "policy"))
-    return compile_once(compile_text, *parts)
+    return compile_once(compile_text, *parts, repetition_of(configuration))
 
 
-def compile_text(text: str, stream: Mapping[str, Any], parameters: Mapping[str, Any], policy: str) -> KleenePattern:
+def repetition_of(configuration: Mapping[str, Any]) -> str:
+    """What the repetitions of a configured pattern collect; one that was published before there was a choice, all that
+    can be added.
+    """
+    return str(configuration.get("repetition", "maximal"))
+
+
+def compile_text(
+    text: str, stream: Mapping[str, Any], parameters: Mapping[str, Any], policy: str, repetition: str
+) -> KleenePattern:
     """Compile a pattern over a stream of a configuration."""
-    return compile_pattern(parse_over(text, stream), Scope.of_stream(stream, parameters), policy=policy)
+    scope = Scope.of_stream(stream, parameters)
+    return compile_pattern(parse_over(text, stream), scope, policy=policy, repetition=repetition)
 
 
 def unfit(pattern: KleenePattern, after_match: str = "next") -> str | None:
@@ -61,5 +71,6 @@ def arguments_of(configuration: Mapping[str, Any]) -> dict[str, Any]:
         "pattern": configuration["query"],
         "policy": configuration["policy"],
         "after_match": configuration["after_match"],
+        "repetition": repetition_of(configuration),
         "params": dict(configuration["params"]),
     }

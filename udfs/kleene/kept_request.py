@@ -13,7 +13,12 @@ from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.state import Carried
 from patternlake.udfs.published import Published, PublishedBatch
 
-_OF_THE_CONFIGURATION = {"policy": "skip_till_any", "after_match": "next", "params": None}
+_OF_THE_CONFIGURATION = {
+    "policy": "skip_till_any",
+    "after_match": "next",
+    "repetition": "maximal",
+    "params": None,
+}
 """Parameters that a kept pattern has in its configuration, with what stands for "not given"."""
 
 
@@ -45,7 +50,7 @@ def check_query(arguments: Mapping[str, Any], published: Mapping[str, Published]
     at = published[name].at if name in published else None
     if at is None:
         raise unknown("kept pattern", name, "kept patterns", known, "configure one under `patterns` and run `patterns`")
-    configuration = json.loads(at.configuration)
+    configuration = arguments_of(json.loads(at.configuration))
     for other, default in _OF_THE_CONFIGURATION.items():
         asked = given(arguments, other, default)
         if asked != default and asked != configuration[other]:

@@ -1,21 +1,30 @@
 """The slots of a linearization, and which conditions are judged where.
 
-A **slot** takes one event (``one``), all that can be added (``group``: a ``+`` or ``*`` operand), or any n of the
-events that fit (``pick``). ``[n]`` becomes a pick wherever which n are picked changes nothing else, so that the
-combinations need not be listed before the end ("Kleene num", late combination). Where something does depend on them,
-its first or last event, or all of them, become slots of their own:
+A **slot** takes one event (``one``), all that can be added (``group``), or any choice of so many of the events that fit
+(``pick``). ``[n]`` becomes a pick wherever which n are picked changes nothing else, so that the combinations need not
+be listed before the end ("Kleene num", late combination). Where something does depend on them, its first or last event,
+or all of them, become slots of their own:
 
-- next to a ``+`` or ``*`` operand, or to another pick, the event at that side settles what those collect;
+- next to another repeated operand the event at that side settles what that one collects;
 - at an end of the linearization under WITHIN, it settles the window of a repeated operand at the other end;
-- next to ``!`` it settles where the negated event must not be;
+- next to ``!`` it settles where the negated event must not be, next to ``,`` which event comes directly next, and
+  where an operand is left out, what could be added to it;
 - a condition between neighbours, with another repeated operand or with a negated one needs all, and so does an
   aggregate.
+
+An operand that may take several numbers of events gives several layouts, whose matches are all different:
+
+- ``b{n,m}`` takes m of the events that fit, as ``b[m]`` does; or all that can be added where they are fewer, as ``b+``
+  does; or none, where n is 0 and none can be added (**left out**). So does ``b?``, which is ``b{0,1}``.
+- ``b*`` next to ``,`` takes some events, or none. Elsewhere an empty group is a group.
+- Under ``repetition => 'all'`` it takes no event, one, or two and any choice of those between them; where all events of
+  it must be known, a **choice**, whose sets of events are listed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from patternlake.udfs.errors import UnsupportedOperatorError
@@ -26,6 +35,8 @@ from patternlake.udfs.language.predicate.references import Reference
 
 MOST_SLOTS = 200
 """Greatest number of slots of one linearization."""
+MOST_LAYOUTS = 500
+"""Greatest number of layouts of one pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +48,18 @@ class Slot:
     operand
         The operand that it belongs to.
     kind
-        ``one``, ``group`` or ``pick``.
+        ``one``, ``group``, ``choice`` or ``pick``.
     count
-        Least number of events: 1 for one, 0 or 1 for a group, n for a pick.
+        Least number of events: 1 for one.
+    most
+        Greatest number of events; None: there is none. A group has as many as can be added, and no match where those
+        are more.
     """
 
     operand: int
     kind: str
     count: int
+    most: int | None
 
 
 @dataclass(frozen=True)
@@ -58,7 +73,8 @@ class SlotCondition:
     slot_of
         The slot of each reference.
     chain
-        The group slot whose neighbours it compares, or None; references with ``[i-1]`` are then to the earlier one.
+        The group or choice whose neighbours it compares, or None; references with ``[i-1]`` are then to the earlier
+        one.
     """
 
     predicate: Predicate
@@ -73,46 +89,62 @@ class SlotCondition:
 
 @dataclass(frozen=True)
 class Layout:
-    """A linearization in slots.
+    """A linearization by slots.
 
     Attributes
     ----------
     linearization
-        The linearization.
+        The linearization, without the operands that are left out.
+    whole
+        The linearization with them.
     slots
-        Its slots.
+        In an order that `before` allows.
     of_operand
-        The slots of each operand of the linearization, in order.
+        The slots of each operand.
     stages
-        The slots cut into runs: a group, a pick, or ones; in order.
+        The slots cut into runs: a group, a choice, a pick, or ones; in order.
     before
         Pairs (a, b): the events of slot a come before those of b.
+    next_to
+        Pairs (a, b) of ones: b takes the event directly after that of a in the partition.
+    left_out
+        The operands that take no event, of which none can be added to a match; under ``repetition => 'all'`` that is no
+        matter.
     joins
         Conditions over ones only.
     candidates
-        Conditions over ones and one group or pick: they choose among its events.
+        Conditions over ones and one group, choice or pick: they choose among its events.
     chains
-        Conditions over neighbours of a group, and ones.
+        Conditions over neighbours of a group or choice, and ones.
     pairs
-        Conditions over two groups.
+        Conditions over two groups or choices.
     negations
         Conditions over a negated operand.
+    outside
+        Conditions over operands that are left out.
     needed
-        For a group or pick how many of the events that fit it there must be for a match: `Slot.count`, or more where a
+        For all but ones how many of the events that fit it there must be for a match: `Slot.count`, or more where a
         COUNT must reach more. What a group keeps is among them.
+    ending
+        The groups, choices, and operands with several slots, whose collecting UNTIL ends.
     """
 
     linearization: Linearization
+    whole: Linearization
     slots: tuple[Slot, ...]
     of_operand: Mapping[int, tuple[int, ...]]
     stages: tuple[tuple[int, ...], ...]
     before: frozenset[tuple[int, int]]
+    next_to: frozenset[tuple[int, int]]
+    left_out: tuple[int, ...]
     joins: tuple[SlotCondition, ...]
     candidates: tuple[SlotCondition, ...]
     chains: tuple[SlotCondition, ...]
     pairs: tuple[SlotCondition, ...]
     negations: tuple[Condition, ...]
+    outside: tuple[Condition, ...]
     needed: Mapping[int, int]
+    ending: frozenset[int]
 
     @property
     def apart(self) -> bool:
@@ -129,98 +161,290 @@ class Layout:
         """The slots of a kind, in order."""
         return tuple(number for number, slot in enumerate(self.slots) if slot.kind == kind)
 
+    @property
+    def sized(self) -> tuple[int, ...]:
+        """The groups whose events must be counted once they are collected."""
+        return tuple(slot for slot in self.of_kind("group") if self.slots[slot].count > 1 or self.slots[slot].most)
 
-def layout_of(pattern: KleenePattern, linearization: Linearization) -> Layout:
-    """The slots of a linearization.
+    @property
+    def touching(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+        """Slots of the two sides of each ``,``, where `next_to` does not say it: it is judged of what is collected."""
+        sides = [
+            tuple(tuple(slot for operand in side for slot in self.of_operand[operand]) for side in pair)
+            for pair in self.linearization.adjacent
+        ]
+        return tuple((left, right) for left, right in sides if self._meeting(left, right) not in self.next_to)
+
+    def _meeting(self, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, int] | None:
+        """The last slot of one side and the first one of the other, where it is known which these are, and both are
+        ones.
+        """
+        last = [a for a in left if all(a == b or (b, a) in self.before for b in left)]
+        first = [a for a in right if all(a == b or (a, b) in self.before for b in right)]
+        if last and first and self.slots[last[0]].kind == self.slots[first[0]].kind == "one":
+            return last[0], first[0]
+        return None
+
+    @property
+    def screened(self) -> bool:
+        """Whether some of what is collected may be no match, negations and aggregates apart."""
+        return bool(self.left_out or self.sized or self.touching or self.ending)
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """How many events an operand takes in a layout, and how.
+
+    Attributes
+    ----------
+    how
+        ``any``: any `least` to `most` of those that fit; ``added``: all that can be added; ``listed``: as ``any``, each
+        set of events listed; ``none``.
+    front, back
+        Of ``any``: whether its first event, and its last one, have slots of their own whatever stands beside them.
+    """
+
+    how: str
+    least: int = 0
+    most: int | None = None
+    front: bool = False
+    back: bool = False
+
+
+def layouts_of(pattern: KleenePattern, linearization: Linearization) -> list[Layout]:
+    """The layouts of a linearization; no two of them give one match.
 
     Raises
     ------
     UnsupportedOperatorError
-        ``[n]`` needs more than `MOST_SLOTS` slots; the place is the operand.
+        ``[n]`` needs more than `MOST_SLOTS` slots, or there are more than `MOST_LAYOUTS` layouts.
     """
-    inside = set(linearization.operands)
-    conditions = [part for part in pattern.conditions if set(part.operands) <= inside]
-    slots: list[Slot] = []
-    stages: list[tuple[int, ...]] = []
-    of_operand: dict[int, tuple[int, ...]] = {}
+    ways = [_ways(pattern, linearization, operand) for operand in linearization.operands]
+    count = 1
+    for each in ways:
+        count *= len(each)
+        if count > MOST_LAYOUTS:
+            span = pattern.query.pattern.span
+            message = (
+                f"'?', '{{n,m}}' and '*' give this pattern more than {MOST_LAYOUTS} combinations of operands with and "
+                "without events; split it into several patterns"
+            )
+            raise UnsupportedOperatorError(message, pattern.query.text, span.start, span.end)
+    found = []
+    for chosen in product(*ways):
+        shares = dict(zip(linearization.operands, chosen, strict=True))
+        if any(share.how != "none" for share in chosen):
+            found.append(_Laying(pattern, linearization, shares).layout())
+    return found
 
-    def add(operand: int, kind: str, count: int) -> None:
-        joined = kind == "one" and stages and slots[stages[-1][0]].kind == "one"
-        if joined:
-            stages[-1] += (len(slots),)
-        else:
-            stages.append((len(slots),))
-        of_operand[operand] = (*of_operand.get(operand, ()), len(slots))
-        slots.append(Slot(operand, kind, count))
 
-    for at, stage in enumerate(linearization.stages):
-        for operand in stage:
-            taken = pattern.operands[operand]
-            if taken.grows:
-                add(operand, "group", taken.least)
-            elif not taken.counted:
-                add(operand, "one", 1)
-            else:
-                after = slots[-1].kind if slots else ""
-                ones_before, picked, ones_behind = _split(pattern, linearization, at, conditions, after)
-                if len(slots) + ones_before + ones_behind > MOST_SLOTS:
-                    _refuse(pattern, operand)
-                for _ in range(ones_before):
-                    add(operand, "one", 1)
-                if picked:
-                    add(operand, "pick", picked)
-                for _ in range(ones_behind):
-                    add(operand, "one", 1)
-    made = [
-        part for condition in conditions if condition.negated is None for part in _placed(condition, slots, of_operand)
-    ]
-    groups = [sum(slots[slot].kind != "one" for slot in part.slots) for part in made]
-    return Layout(
-        linearization=linearization,
-        slots=tuple(slots),
-        of_operand=of_operand,
-        stages=tuple(stages),
-        before=_before(linearization, slots, of_operand),
-        joins=tuple(part for part, n in zip(made, groups, strict=True) if n == 0),
-        candidates=tuple(part for part, n in zip(made, groups, strict=True) if n == 1 and part.chain is None),
-        chains=tuple(part for part in made if part.chain is not None),
-        pairs=tuple(part for part, n in zip(made, groups, strict=True) if n == 2),
-        negations=tuple(part for part in conditions if part.negated is not None),
-        needed={
-            number: pattern.needed[slot.operand] if slot.kind == "group" else slot.count
-            for number, slot in enumerate(slots)
-            if slot.kind != "one"
-        },
+def _ways(pattern: KleenePattern, linearization: Linearization, number: int) -> list[_Share]:
+    """How an operand may take its events."""
+    operand = pattern.operands[number]
+    least, most = operand.least, operand.most
+    if most is not None and least == most:
+        return [_Share("any", least, most)]
+    out = [_Share("none")] if least == 0 else []
+    some = max(least, 1)
+    if most == 1:
+        return [_Share("any", 1, 1), *out]
+    if pattern.every:
+        if _needs_all(pattern, number):
+            return [_Share("listed", some, most), *out]
+        return [*_choices(pattern, linearization, number), *out]
+    if most is None:
+        return (
+            [_Share("added", some), *out]
+            if out and _ends_matter(pattern, linearization, number)
+            else [_Share("added", least)]
+        )
+    fewer = [_Share("added", some, most - 1)] if most > some else []
+    return [_Share("any", most, most), *fewer, *out]
+
+
+def _choices(pattern: KleenePattern, linearization: Linearization, number: int) -> list[_Share]:
+    """Any choice of an operand's events but none, by what must be known of its first and its last event.
+
+    What stands beside it may be left out, and then what stands behind that is next to it: so a repeated operand beside
+    it is enough. Of two such the later one has its first event apart; one whose sets are listed is bounded by ones. The
+    first event of a match always has a slot of its own.
+    """
+    operand = pattern.operands[number]
+    some, most = max(operand.least, 1), operand.most
+    stages = linearization.stages
+    at = next(at for at, stage in enumerate(stages) if number in stage)
+
+    def listed(stage: int) -> bool:
+        return 0 <= stage < len(stages) and _needs_all(pattern, stages[stage][0])
+
+    both = _ends_matter(pattern, linearization, number) or bool(linearization.gaps)
+    front = both or at == 0 or pattern.operands[stages[at - 1][0]].repeated
+    windowed = pattern.within is not None and at == len(stages) - 1
+    back = both or listed(at + 1) or (windowed and any(listed(stage) for stage in range(at)))
+    if not (front and back):
+        return [_Share("any", some, most, front, back)]
+    one = [_Share("any", 1, 1)] if some == 1 else []
+    several = [_Share("any", max(some, 2), most, front, back)] if most is None or most > 1 else []
+    return [*one, *several]
+
+
+def _ends_matter(pattern: KleenePattern, linearization: Linearization, number: int) -> bool:
+    """Whether ``,`` or UNTIL asks where an operand's events begin and end."""
+    touches = any(number in side for pair in linearization.adjacent for side in pair)
+    return touches or bool(pattern.operands[number].until)
+
+
+def _needs_all(pattern: KleenePattern, number: int) -> bool:
+    """Whether a condition judges each event of an operand beside other repeated ones, or all of them together."""
+    operand = pattern.operands[number]
+    return operand.repeated and (
+        number in pattern.aggregates.values()
+        or any(
+            number in condition.operands
+            and (
+                condition.before is not None
+                or condition.negated is not None
+                or any(pattern.operands[other].repeated for other in condition.operands if other != number)
+            )
+            for condition in pattern.conditions
+        )
     )
 
 
-def _split(
-    pattern: KleenePattern, linearization: Linearization, at: int, conditions: list[Condition], after: str
-) -> tuple[int, int, int]:
-    """For ``[n]``: events with slots of their own at the front, picked ones, and such at the back."""
-    (operand,) = linearization.stages[at]
-    count = pattern.operands[operand].least
-    if operand in pattern.aggregates.values():
-        return count, 0, 0
-    for condition in conditions:
-        others = set(condition.operands) - {operand}
-        if operand in condition.operands and (
-            condition.before is not None
-            or condition.negated is not None
-            or any(pattern.operands[other].repeated for other in others)
-        ):
-            return count, 0, 0
+def _without(linearization: Linearization, out: frozenset[int]) -> Linearization:
+    """A linearization without some of its operands, but in its gaps: a side without events is a side."""
+    if not out:
+        return linearization
+    stages = [tuple(number for number in stage if number not in out) for stage in linearization.stages]
+    return replace(
+        linearization,
+        operands=tuple(number for number in linearization.operands if number not in out),
+        before=frozenset(pair for pair in linearization.before if not out & {*pair}),
+        adjacent=tuple(
+            (left - out, right - out) for left, right in linearization.adjacent if left - out and right - out
+        ),
+        stages=tuple(stage for stage in stages if stage),
+    )
 
-    def grows(stage: int) -> bool:
-        return 0 <= stage < len(linearization.stages) and pattern.operands[linearization.stages[stage][0]].grows
 
-    last = len(linearization.stages) - 1
-    windowed = pattern.within is not None
-    repeated_end = pattern.operands[linearization.stages[last][0]].repeated
-    front = bool(linearization.gaps) or after in ("group", "pick") or (windowed and at == 0 and repeated_end)
-    back = bool(linearization.gaps) or grows(at + 1) or (windowed and at == last and grows(0))
-    picked = count - front - back
-    return (int(front), picked, int(back)) if picked > 0 else (count, 0, 0)
+class _Laying:
+    """Lays out the slots of a linearization whose operands take certain shares."""
+
+    def __init__(self, pattern: KleenePattern, whole: Linearization, shares: Mapping[int, _Share]) -> None:
+        self.pattern = pattern
+        self.whole = whole
+        self.shares = shares
+        self.left_out = tuple(number for number, share in shares.items() if share.how == "none")
+        self.linearization = _without(whole, frozenset(self.left_out))
+        self.slots: list[Slot] = []
+        self.stages: list[tuple[int, ...]] = []
+        self.of_operand: dict[int, tuple[int, ...]] = {}
+
+    def layout(self) -> Layout:
+        for at, stage in enumerate(self.linearization.stages):
+            for operand in stage:
+                self.lay(at, operand)
+        inside = set(self.linearization.operands)
+        conditions = [part for part in self.pattern.conditions if set(part.operands) <= inside]
+        slots, of_operand = self.slots, self.of_operand
+        made = [
+            part
+            for condition in conditions
+            if condition.negated is None
+            for part in _placed(condition, slots, of_operand)
+        ]
+        groups = [sum(slots[slot].kind != "one" for slot in part.slots) for part in made]
+        layout = Layout(
+            linearization=self.linearization,
+            whole=self.whole,
+            slots=tuple(slots),
+            of_operand=of_operand,
+            stages=tuple(self.stages),
+            before=_before(self.linearization, slots, of_operand),
+            next_to=frozenset(),
+            left_out=() if self.pattern.every else self.left_out,
+            joins=tuple(part for part, n in zip(made, groups, strict=True) if n == 0),
+            candidates=tuple(part for part, n in zip(made, groups, strict=True) if n == 1 and part.chain is None),
+            chains=tuple(part for part in made if part.chain is not None),
+            pairs=tuple(part for part, n in zip(made, groups, strict=True) if n == 2),
+            negations=tuple(part for part in conditions if part.negated is not None),
+            outside=tuple(
+                part
+                for part in self.pattern.conditions
+                if part.negated is None and not {*self.left_out}.isdisjoint(part.operands)
+            ),
+            needed={
+                number: max(slot.count, self.pattern.needed[slot.operand])
+                if slot.kind in ("group", "choice")
+                else slot.count
+                for number, slot in enumerate(slots)
+                if slot.kind != "one"
+            },
+            ending=frozenset(
+                number
+                for number in self.linearization.operands
+                if self.pattern.operands[number].until
+                and (len(of_operand[number]) > 1 or slots[of_operand[number][0]].kind != "one")
+            ),
+        )
+        met = [layout._meeting(left, right) for left, right in layout.touching]
+        return replace(layout, next_to=frozenset(pair for pair in met if pair is not None))
+
+    def lay(self, at: int, operand: int) -> None:
+        """Add the slots of an operand of a stage."""
+        share = self.shares[operand]
+        if share.how != "any":
+            self.add(operand, "group" if share.how == "added" else "choice", share.least, share.most)
+            return
+        front, back = int(share.front), int(share.back)
+        if share.least == share.most:
+            first, last = self.ends(at, operand, share.least)
+            front, back = max(first, front), max(last, back)
+            if front + back > share.least:
+                front, back = share.least, 0
+        # As many as there are of them where all have slots of their own.
+        rest = None if share.most is None else max(0, share.most - front - back)
+        if rest == 0 and share.most is not None:
+            front, back = share.most, 0
+        for _ in range(front):
+            self.add(operand, "one", 1, 1)
+        if rest != 0:
+            self.add(operand, "pick", max(0, share.least - front - back), rest)
+        for _ in range(back):
+            self.add(operand, "one", 1, 1)
+
+    def ends(self, at: int, operand: int, count: int) -> tuple[int, int]:
+        """Of an operand that takes so many events, how many have slots of their own: first ones, and last ones."""
+        linearization, stages = self.linearization, self.linearization.stages
+        if count == 1:
+            return 1, 0
+        after = self.slots[-1].kind if self.slots else "one"
+
+        def collects(stage: int) -> bool:
+            return 0 <= stage < len(stages) and self.shares[stages[stage][0]].how in ("added", "listed")
+
+        last = len(stages) - 1
+        windowed = self.pattern.within is not None
+        both = bool(linearization.gaps) or _ends_matter(self.pattern, self.whole, operand)
+        # What can be added to an operand without events depends on where those beside it begin and end.
+        both = both or (bool(self.left_out) and not self.pattern.every)
+        share = self.shares[stages[last][0]]
+        front = int(both or after != "one" or (windowed and at == 0 and not share.least == share.most == 1))
+        back = int(both or collects(at + 1) or (windowed and at == last and collects(0)))
+        if _needs_all(self.pattern, operand) or count <= front + back:
+            front, back = count, 0
+        if len(self.slots) + front + back > MOST_SLOTS:
+            _refuse(self.pattern, operand)
+        return front, back
+
+    def add(self, operand: int, kind: str, count: int, most: int | None) -> None:
+        joined = kind == "one" and self.stages and self.slots[self.stages[-1][0]].kind == "one"
+        if joined:
+            self.stages[-1] += (len(self.slots),)
+        else:
+            self.stages.append((len(self.slots),))
+        self.of_operand[operand] = (*self.of_operand.get(operand, ()), len(self.slots))
+        self.slots.append(Slot(operand, kind, count, most))
 
 
 def _refuse(pattern: KleenePattern, operand: int) -> None:
@@ -242,7 +466,7 @@ def _placed(condition: Condition, slots: list[Slot], of_operand: Mapping[int, tu
         own = of_operand[operand]
         if operand != condition.before:
             choices.append([(slot, slot) for slot in own])
-        elif slots[own[0]].kind == "group":
+        elif slots[own[0]].kind in ("group", "choice"):
             chain = own[0]
             choices.append([(chain, chain)])
         else:

@@ -25,7 +25,7 @@ from patternlake.udfs.kleene.aggregate_conditions import (
 )
 from patternlake.udfs.kleene.deadlines import Deadline, deadline_of
 from patternlake.udfs.kleene.linearizations import Gap, Linearization, linearizations_of
-from patternlake.udfs.kleene.refusals import refuse_untaken
+from patternlake.udfs.kleene.refusals import refuse_every, refuse_untaken
 from patternlake.udfs.kleene.ways import Way, ways_of
 from patternlake.udfs.language.predicate.aggregates import aggregates_in, operand_of
 from patternlake.udfs.language.predicate.expressions import Aggregate, EqualAlong
@@ -67,7 +67,8 @@ class Operand:
     takes
         The event name, or the DEFINE primitive, that it takes.
     least, most
-        How many events; `most` is None for ``+`` and ``*``, which take all that can be added.
+        How many events; `most` is None where there is no greatest number. Where they differ, the operand takes all
+        that can be added, up to `most`, or under `KleenePattern.every` any choice of so many.
     negated
         True under ``!``.
     filter
@@ -99,18 +100,18 @@ class Operand:
 
     @property
     def grows(self) -> bool:
-        """True for ``+`` and ``*``."""
-        return self.most is None
+        """True for ``+``, ``*``, ``?``, ``{n,}`` and ``{n,m}``: how many events it takes depends on what there is."""
+        return self.most != self.least
 
     @property
     def repeated(self) -> bool:
-        """True for ``+``, ``*`` and ``[n]`` with n above 1."""
-        return self.most != 1
+        """True for all but those that take exactly one event."""
+        return not self.least == self.most == 1
 
     @property
     def counted(self) -> bool:
         """True for ``[n]`` with n above 1."""
-        return self.most is not None and self.most > 1
+        return self.most == self.least and self.repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,8 @@ class KleenePattern:
         Columns of PARTITION BY; the stream's key is called ``key``.
     within
         Window, or None.
+    every
+        Whether repeated operands take every choice of events (``repetition => 'all'``), not all that can be added.
     columns
         All columns of events that matching reads, but for ``position``, ``time`` and what only `partition` names.
     query
@@ -194,6 +197,7 @@ class KleenePattern:
     along: tuple[str, ...]
     partition: tuple[str, ...]
     within: Extent | None
+    every: bool
     columns: frozenset[str]
     query: Query
     measures: PatternMeasures | None = None
@@ -216,8 +220,8 @@ class KleenePattern:
 
     @property
     def open_end(self) -> bool:
-        """Whether a match may end in a ``+`` or ``*``, which later events may still join."""
-        return any(
+        """Whether a match may end in an operand that grows, which later events may still join."""
+        return not self.every and any(
             self.operands[one].grows
             and not any(before == one and self.operands[other].least > 0 for before, other in linearization.before)
             for linearization in self.linearizations
@@ -275,9 +279,11 @@ class KleenePattern:
 
     @property
     def choice_first(self) -> bool:
-        """Whether a match may begin in an ``[n]``, of whose events it takes any n."""
+        """Whether a match may begin in an operand that takes any n of the events that fit it: ``[n]``, and ``{n,m}``
+        where there are m of them.
+        """
         return any(
-            self.operands[one].counted
+            (self.operands[one].counted or (not self.every and (self.operands[one].most or 1) > 1))
             and not any(behind == one and self.operands[other].least > 0 for other, behind in linearization.before)
             for linearization in self.linearizations
             for one in linearization.operands
@@ -322,7 +328,9 @@ class KleenePattern:
         return _names_taken(self.operands[number] for number in self.beginnings | self.looked_at_first)
 
 
-def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "skip_till_any") -> KleenePattern:
+def compile_pattern(
+    query: Query, scope: Scope | None = None, *, policy: str = "skip_till_any", repetition: str = "maximal"
+) -> KleenePattern:
     """Compile a query for the kleene engine.
 
     Parameters
@@ -333,6 +341,8 @@ def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "
         Attributes, parameters and key column that predicates may use; its operands are replaced by the query's.
     policy
         ``skip_till_any``, ``skip_till_next`` or ``strict``.
+    repetition
+        ``maximal`` or ``all``.
 
     Raises
     ------
@@ -350,7 +360,9 @@ def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "
     engines.check(query, "kleene")
     scope = scope or Scope()
     refuse_untaken(query, policy)
-    return _Compiler(query, scope, policy).pattern()
+    if repetition == "all":
+        refuse_every(query, policy)
+    return _Compiler(query, scope, policy, every=repetition == "all").pattern()
 
 
 def _names_taken(parts: Iterable[Operand | Ending]) -> frozenset[str] | None:
@@ -365,6 +377,15 @@ def _names_taken(parts: Iterable[Operand | Ending]) -> frozenset[str] | None:
             return None
         found |= admitted
     return frozenset(found)
+
+
+def _form(node: tree.Repetition) -> str:
+    """The repetition as the pattern writes it."""
+    if node.form != "{}":
+        return node.form.replace("n", str(node.maximum))
+    if node.minimum == node.maximum:
+        return f"{{{node.minimum}}}"
+    return f"{{{node.minimum},{'' if node.maximum is None else node.maximum}}}"
 
 
 def _columns_of_events(read: Collection[str]) -> tuple[str, ...]:
@@ -396,9 +417,10 @@ def _groups(node: tree.Node, around: frozenset[int] = frozenset()) -> Iterator[f
 
 
 class _Compiler:
-    def __init__(self, query: Query, scope: Scope, policy: str) -> None:
+    def __init__(self, query: Query, scope: Scope, policy: str, *, every: bool) -> None:
         self.query = query
         self.scope = scope
+        self.every = every
         self.named = operands.number(query)
         if len(self.named) > MOST_OPERANDS:
             span = self.named[MOST_OPERANDS].span
@@ -414,7 +436,9 @@ class _Compiler:
         }
         self.number_of = {operand.name: operand.number - 1 for operand in self.named}
         nodes = {id(operand.event): operand.number - 1 for operand in self.named}
-        repeated = frozenset(n for n, one in enumerate(self.named) if self.most(n) != 1 and not one.negated)
+        repeated = frozenset(
+            n for n, one in enumerate(self.named) if not (self.least(n) == self.most(n) == 1 or one.negated)
+        )
         self.ways = ways_of(query, nodes, repeated) if policy != "skip_till_any" else ()
         self.linearizations = tuple(dict.fromkeys(way.order for way in self.ways)) or linearizations_of(
             query, nodes, repeated
@@ -466,6 +490,7 @@ class _Compiler:
             along=tuple(dict.fromkeys(self.along)),
             partition=partition,
             within=extents.clip(self.query.within),
+            every=self.every,
             columns=self.columns(made),
             query=self.query,
             measures=read_pattern_measures(self.query, self.named, self.scope),
@@ -476,7 +501,7 @@ class _Compiler:
         least, most = self.bounds[operand.number - 1]
         define = self.defined.get(operand.event.name)
         parts = self.filters.get(operand.number - 1, [])
-        form = node.form.replace("n", str(most)) if isinstance(node, tree.Repetition) else ""
+        form = _form(node) if isinstance(node, tree.Repetition) else ""
         return Operand(
             name=operand.name,
             takes=operand.event.name,
@@ -533,7 +558,7 @@ class _Compiler:
 
     def check(self, conjunct: Predicate, numbers: list[int], before: set[int]) -> None:
         """Refuse what has no reading."""
-        growing = [number for number in numbers if self.most(number) is None]
+        growing = [number for number in numbers if self.most(number) not in (1, self.least(number))]
         shown = [quoted(self.named[number].name) for number in growing]
         absent = {number for number in numbers if self.named[number].negated}
         if len(absent) > 1 and not any(absent <= set(together) for together in self.absent_together):
@@ -559,6 +584,9 @@ class _Compiler:
                 f"[i-1] compares neighbours, and {' and '.join(shown)} take any number of events; write one conjunct "
                 "for the neighbours and one for the two operands"
             )
+
+    def least(self, number: int) -> int:
+        return self.bounds[number][0]
 
     def most(self, number: int) -> int | None:
         return self.bounds[number][1]

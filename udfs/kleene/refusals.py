@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language.query.names import quoted
 from patternlake.udfs.language.query.operators import Operator, uses
 from patternlake.udfs.language.query.tree import (
     Conjunction,
@@ -40,36 +39,18 @@ def refuse_untaken(query: Query, policy: str) -> None:
         raise UnsupportedOperatorError(message, query.text, place.start, place.end)
 
 
-def _directly(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in _outside_negations(query.pattern) if policy == ANY else ():
-        if isinstance(node, Contiguous) and sum(not isinstance(item, Negation) for item in node.items) > 1:
-            message = "match_pattern does not take ','; policy => 'strict' takes events directly next to each other"
-            yield node.sign, message
+def refuse_every(query: Query, policy: str) -> None:
+    """Refuse ``repetition => 'all'`` where the kleene engine does not take it.
 
-
-def _optional(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in query.pattern.walk() if policy == ANY else ():
-        if isinstance(node, Repetition) and node.form == "?":
-            item = _item(query, node)
-            yield node.sign, f"match_pattern does not take '?' (optional); write {item}* or both cases with '|'"
-
-
-def _bounded(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in _outside_negations(query.pattern) if policy == ANY else ():
-        if isinstance(node, Repetition) and node.form == "{}":
-            name = quoted(node.alias or node.item.alias or node.item.name) if isinstance(node.item, Event) else "A"
-            instead = f"write {_item(query, node)}+ and count in WHERE, as in COUNT({name}.position) >= {node.minimum}"
-            yield node.sign, f"match_pattern does not take '{{n,m}}' (from n to m); {instead}"
-
-
-def _until(query: Query, policy: str) -> Iterator[Refusal]:
-    for place in _places(query, Operator.UNTIL) if policy == ANY else ():
-        yield place, "match_pattern does not take UNTIL"
-
-
-def _some_of(query: Query, policy: str) -> Iterator[Refusal]:
-    for place in _places(query, Operator.SOME_OF) if policy == ANY else ():
-        yield place, "match_pattern does not take OF; write the cases with '&' and '|'"
+    Raises
+    ------
+    UnsupportedOperatorError
+        The place is the pattern.
+    """
+    if policy != "skip_till_any":
+        span = query.pattern.span
+        message = f"repetition => 'all' is taken under policy => 'skip_till_any', not under {policy}"
+        raise UnsupportedOperatorError(message, query.text, span.start, span.end)
 
 
 def _repeated_groups(query: Query, policy: str) -> Iterator[Refusal]:
@@ -136,11 +117,6 @@ def _one_until(query: Query, policy: str) -> Iterator[Refusal]:
 
 
 _RULES: tuple[Callable[[Query, str], Iterator[Refusal]], ...] = (
-    _directly,
-    _optional,
-    _bounded,
-    _until,
-    _some_of,
     _repeated_groups,
     _time_conditions,
     _negation_inside_run,
@@ -158,11 +134,6 @@ def _outside_negations(node: Node) -> Iterator[Node]:
 
 def _places(query: Query, operator: Operator) -> list[Span]:
     return [place for used, place in uses(query) if used is operator]
-
-
-def _item(query: Query, node: Repetition) -> str:
-    """The text of what a repetition repeats."""
-    return query.text[node.item.span.start : node.item.span.end]
 
 
 def _flat(node: Node) -> list[Node]:

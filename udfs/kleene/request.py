@@ -23,7 +23,7 @@ from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.partitions import count_portions
-from patternlake.udfs.policies import check_arguments, resumes
+from patternlake.udfs.policies import check_arguments, check_repetition, resumes
 from patternlake.udfs.published import NameCount, Published, PublishedBatch, published_stream
 from patternlake.udfs.requests import BatchRange, compile_once
 from patternlake.udfs.unseen_names import unseen_names, unseen_text
@@ -266,8 +266,10 @@ def _checked(
     types = {name: entry["type"] for name, entry in configuration["attributes"].items()}
     policy = given(arguments, "policy", "skip_till_any")
     check_arguments(policy, given(arguments, "after_match", "next"), given(arguments, "max_matches", MAX_MATCHES))
+    repetition = given(arguments, "repetition", "maximal")
+    check_repetition(repetition)
     parameters = dict(arguments.get("params") or {})
-    pattern = compile_once(compile_text, arguments["pattern"], configuration, parameters, policy)
+    pattern = compile_once(compile_text, arguments["pattern"], configuration, parameters, policy, repetition)
     check_key(arguments, configuration, partitioned=bool(pattern.partition))
     return _Compiled(pattern, types, policy), at
 

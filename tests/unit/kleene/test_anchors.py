@@ -17,7 +17,9 @@ COUNTS = [NameCount(name, events, 0, 1) for name, events in {"a": 1000, "b": 20,
 
 
 def anchors(text: str) -> Anchors | None:
-    pattern = compile_text(text, {"attributes": {"x": {"type": "double"}}, "key": "key"}, {}, "skip_till_any")
+    pattern = compile_text(
+        text, {"attributes": {"x": {"type": "double"}}, "key": "key"}, {}, "skip_till_any", "maximal"
+    )
     return find_anchors(pattern, COUNTS)
 
 

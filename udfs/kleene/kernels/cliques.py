@@ -1,4 +1,5 @@
-"""What ``+`` and ``*`` operands collect where a condition holds between all events of two of them.
+"""What ``+`` and ``*`` operands collect where a condition holds between all events of two of them, or UNTIL between all
+of one.
 
 Source: SPEC section 3 (all pairs; rule M). The candidates of one row are nodes; two nodes fit together if order, window
 and conditions say so; a match is a set of nodes that all fit together and that no other node fits. Such sets may be
@@ -49,6 +50,8 @@ def collect(
     chained: Mapping[int, Pairs | None],
     reach: IntArray,
     anchors: IntArray | None,
+    endings: Mapping[int, IntArray],
+    source: IntArray,
     *,
     bare: bool,
     most: int,
@@ -67,6 +70,10 @@ def collect(
         `Stream.reach`.
     anchors
         int64[r]: the event that the matches of each row begin with; None where nothing says.
+    endings
+        For slots with UNTIL the rows of `Events` of which none lies between two that they take.
+    source
+        `Stream.source`.
     bare
         True where the linearization has no plain operand.
     most
@@ -81,7 +88,7 @@ def collect(
     sizes: list[int] = [0]
     kept: list[int] = []
     for row in range(len(groups[0][2]) - 1):
-        nodes = _nodes(groups, conditions, chained, reach, row)
+        nodes = _nodes(groups, conditions, chained, reach, endings, source, row)
         needed = [number for number, group in enumerate(groups) if group[1] > 0]
         anchor = None if anchors is None else int(anchors[row])
         before = len(row_of)
@@ -104,6 +111,8 @@ def _nodes(
     conditions: Sequence[tuple[int, int, Pairs]],
     chained: Mapping[int, Pairs | None],
     reach: IntArray,
+    endings: Mapping[int, IntArray],
+    source: IntArray,
     row: int,
 ) -> _Row:
     found = [
@@ -127,6 +136,11 @@ def _nodes(
         holds = table[place[mine][:, None], place[theirs][None, :]]
         ordered[np.ix_(mine, theirs)] &= holds
         ordered[np.ix_(theirs, mine)] &= holds.T
+    for slot, ends in endings.items():
+        mine = np.flatnonzero(group == number_of[slot])
+        rows = source[event[mine]]
+        behind, before = np.searchsorted(ends, rows, side="right"), np.searchsorted(ends, rows)
+        ordered[np.ix_(mine, mine)] &= behind[:, None] >= before[None, :]
     fit = ordered | ordered.T
     follows: list[int | None] = [None] * size
     for slot, pairs in chained.items():

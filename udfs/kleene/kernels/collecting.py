@@ -1,18 +1,20 @@
-"""From partial matches of the plain operands to whole matches: what ``+``, ``*`` and ``[n]`` take around them."""
+"""From partial matches of the plain operands to whole matches: what repeated operands take around them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import comb
 
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import cliques, first_ways, runs
+from patternlake.udfs.kleene.kernels.choices import choose
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.kernels.joins import Joiner
+from patternlake.udfs.kleene.kernels.picks import pick_of
 from patternlake.udfs.kleene.kernels.tables import Table, expanded
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
 from patternlake.udfs.language.predicate.references import Reference
@@ -50,7 +52,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Collected:
-    """Matches of one linearization whose ``[n]`` operands are still open.
+    """Matches of one linearization whose picks are still open.
 
     Attributes
     ----------
@@ -59,8 +61,8 @@ class Collected:
     ones
         For each slot of kind ``one`` int64[k]: its event.
     lists
-        For each group or pick (int64[k + 1], int64[e]): offsets by match, and events in order. A group takes all of
-        them, a pick any n.
+        For each group, choice or pick (int64[k + 1], int64[e]): offsets by match, and events in order. A pick takes any
+        of them, as many as its slot says, others all.
     """
 
     part: IntArray
@@ -113,7 +115,9 @@ def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collecte
     """
     layout, stream = joiner.layout, joiner.stream
     groups, picks = layout.of_kind("group"), layout.of_kind("pick")
-    if layout.pairs and table.whole and stream.windowed:
+    ending = [slot for slot in groups if layout.slots[slot].operand in layout.ending]
+    searched = bool(groups) and (bool(layout.pairs) or (bool(ending) and not _settled(joiner, table)))
+    if searched and table.whole and stream.windowed:
         table = _anchored(joiner, table)
     lists = {slot: joiner.candidates(table, slot) for slot in (*groups, *picks)}
     enough = np.ones(len(table), np.bool_)
@@ -122,11 +126,14 @@ def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collecte
     rows = np.flatnonzero(enough)
     table = table.take(rows)
     lists = {slot: sliced(*found, rows) for slot, found in lists.items()}
+    if layout.of_kind("choice"):
+        yield from _chosen(joiner, _Chosen(table, np.arange(len(table), dtype=np.int64), {}), lists, limits)
+        return
     if not groups:
         yield Collected(table.part, table.columns, lists)
         return
     coupled = _coupled(joiner)
-    if layout.pairs:
+    if searched:
         conditions = [(part, _pair_truth(joiner, table, part, lists)) for part in layout.pairs]
         chained = {slot: _chain_truth(joiner, table, slot, lists[slot], layout.chains) for slot in groups}
         anchors = table.low if not table.columns and stream.windowed else None
@@ -136,6 +143,8 @@ def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collecte
             chained,
             stream.reach,
             anchors,
+            {slot: stream.ending_rows(layout.slots[slot].operand) for slot in ending},
+            stream.source,
             bare=not table.columns,
             most=limits.ways,
         )
@@ -143,14 +152,25 @@ def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collecte
             raise _too_many_ways()
         yield _found(table, lists, groups, row_of, offsets, kept)
     elif _settled(joiner, table):
+        ended: dict[int, IntArray] = {}
+        for slot in ending:
+            rows, own, before = _by_beginnings(stream, lists[slot], layout.slots[slot].operand)
+            table = table.take(rows)
+            lists = {other: sliced(*found, rows) for other, found in lists.items()} | {slot: own}
+            ended = {other: found[rows] for other, found in ended.items()} | {slot: before}
         if layout.chains:
-            given, chains = _candidates(joiner, table, lists, False), _chains(joiner, table, lists)
+            given, chains = _candidates(joiner, table, lists, False), _chains(joiner, table, groups, lists)
             for number, slot in enumerate(groups):
                 if any(part.chain == slot for part in layout.chains):
                     lists[slot] = runs.neighbours(given, chains, number)
-        yield Collected(table.part, table.columns, lists)
+        matches = Collected(table.part, table.columns, lists)
+        if ended:
+            # The event before the first one could be added where nothing ends the collecting between it and the last.
+            last = {slot: stream.source[lists[slot][1][lists[slot][0][1:] - 1]] for slot in ended}
+            matches = matches.take(np.logical_and.reduce([before < last[slot] for slot, before in ended.items()]))
+        yield matches
     else:
-        given, chains, row = _candidates(joiner, table, lists, coupled), _chains(joiner, table, lists), 0
+        given, chains, row = _candidates(joiner, table, lists, coupled), _chains(joiner, table, groups, lists), 0
         bounds = limits.ways, limits.events, EVENTS_AT_ONCE
         ordered = False
         while row < len(table):
@@ -165,9 +185,105 @@ def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collecte
             yield _found(table, lists, groups, row_of, offsets, kept)
 
 
+def _by_beginnings(
+    stream: Stream, given: tuple[IntArray, IntArray], operand: int
+) -> tuple[IntArray, tuple[IntArray, IntArray], IntArray]:
+    """What a group may collect under UNTIL, by the event that it begins with.
+
+    Parameters
+    ----------
+    stream, operand
+        The events, and the operand.
+    given
+        Offsets by row, and its events.
+
+    Returns
+    -------
+    (int64[k], (int64[k + 1], int64[e]), int64[k])
+        The row of each beginning; what there is from it up to the first event that ends it, as offsets and events; the
+        first event (as a row of `Events`) that would end it if it began one event earlier, -1 where there is none
+        earlier. Of beginnings that end alike only the first is given: to all others one could be added.
+    """
+    offsets, events = given
+    row = np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
+    endings, size, place = stream.ending_rows(operand), len(stream.events), stream.source[events]
+    end = np.append(endings, size)[np.searchsorted(endings, place, side="right")]
+    stop = np.searchsorted(row * (size + 1) + place, row * (size + 1) + end, side="right")
+    follows = np.append(np.zeros(1, np.bool_), row[1:] == row[:-1])[: len(row)]
+    begins = np.flatnonzero(~follows | (np.append(np.int64(-1), stop[:-1])[: len(row)] < stop))
+    _, at = expanded(begins, stop[begins])
+    counts = stop[begins] - begins
+    own = np.append(np.zeros(1, np.int64), np.cumsum(counts)).astype(np.int64), events[at]
+    return row[begins], own, np.where(follows[begins], end[begins - 1], -1)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Rows of a table with the sets that some choices take.
+
+    Attributes
+    ----------
+    table
+        One row for each.
+    source
+        int64[k]: the row of the given table.
+    lists
+        For each choice offsets by row, and events.
+    """
+
+    table: Table
+    source: IntArray
+    lists: Mapping[int, tuple[IntArray, IntArray]]
+
+
+def _chosen(
+    joiner: Joiner, chosen: _Chosen, given: Mapping[int, tuple[IntArray, IntArray]], limits: Limits
+) -> Iterator[Collected]:
+    """The matches of some rows under ``repetition => 'all'``: the sets of one choice after another.
+
+    `given` has what picks take from, by row of the given table.
+    """
+    layout, stream, table = joiner.layout, joiner.stream, chosen.table
+    left = [slot for slot in layout.of_kind("choice") if slot not in chosen.lists]
+    if not left:
+        lists = {slot: sliced(*found, chosen.source) for slot, found in given.items()}
+        yield Collected(table.part, table.columns, {**lists, **chosen.lists})
+        return
+    slot = left[0]
+    offsets, events = joiner.candidates(table, slot)
+    row = np.repeat(np.arange(len(table), dtype=np.int64), np.diff(offsets))
+    fits = np.ones(len(row), np.bool_)
+    for other, (bounds, found) in chosen.lists.items():
+        # Choices come one after another, and each has an event.
+        fits &= events > found[bounds[1:] - 1][row]
+        fits &= events < stream.reach[found[bounds[:-1]]][row]
+        for condition in layout.pairs:
+            if condition.slots <= {slot, other, *table.columns} and {slot, other} <= condition.slots:
+                pair, at = expanded(bounds[row], bounds[row + 1])
+                columns = {one: column[row[pair]] for one, column in table.columns.items()}
+                holds = joiner.truth(condition, {**columns, slot: events[pair], other: found[at]}, len(pair))
+                fits &= np.bincount(pair[~holds], minlength=len(row)) == 0
+    row, events = row[fits], events[fits]
+    offsets = np.searchsorted(row, np.arange(len(table) + 1)).astype(np.int64)
+    own = layout.slots[slot]
+    chains = _chains(joiner, table, (slot,), {slot: (offsets, events)})
+    begins = (joiner.begin, joiner.end) if table.whole and stream.windowed and not chosen.lists else (0, len(stream))
+    sizes = own.count, len(stream) + 1 if own.most is None else own.most
+    last = not any((slot, other) in layout.before for other in range(len(layout.slots)))
+    at_row = 0
+    while at_row < len(table):
+        most = limits.ways, limits.events, EVENTS_AT_ONCE
+        rows, ends, kept, at_row, cut = choose(offsets, events, chains, stream.reach, sizes, begins, last, at_row, most)
+        if cut == runs.FULL or (cut == runs.CUT and not limits.enough):
+            raise _too_many_ways()
+        lists = {other: sliced(*found, rows) for other, found in chosen.lists.items()}
+        more = _Chosen(table.take(rows), chosen.source[rows], {**lists, slot: (ends, kept)})
+        yield from _chosen(joiner, more, given, limits)
+
+
 def _too_many_ways() -> ArgumentError:
     return ArgumentError(
-        "the '+' and '*' operands of the pattern can be filled in too many ways around one partial match to list them "
+        "the repeated operands of the pattern can be filled in too many ways around one partial match to list them "
         f"(more than {MOST_WAYS:,}, or too many events); narrow the pattern with WITHIN, PARTITION BY or conditions"
     )
 
@@ -197,10 +313,13 @@ def _found(
 def counted(joiner: Joiner, table: Table) -> int | None:
     """How many rows `collected` and its combinations give; None where that takes collecting them."""
     layout = joiner.layout
-    if layout.linearization.gaps or not _settled(joiner, table):
+    groups, picks = layout.of_kind("group"), layout.of_kind("pick")
+    if layout.linearization.gaps or layout.screened or layout.of_kind("choice"):
+        return None
+    if groups and not _settled(joiner, table):
         return None
     sizes: dict[int, IntArray] = {}
-    for slot in (*layout.of_kind("group"), *layout.of_kind("pick")):
+    for slot in (*groups, *picks):
         if any(slot in part.slots for part in layout.candidates):
             sizes[slot] = np.diff(joiner.candidates(table, slot)[0])
         else:
@@ -214,7 +333,8 @@ def counted(joiner: Joiner, table: Table) -> int | None:
     for slot in layout.of_kind("pick"):
         # Rows with equal lengths have equally many combinations; few lengths occur.
         lengths, number = np.unique(sizes[slot][enough], return_inverse=True)
-        ways = [way * comb(length, layout.slots[slot].count) for way in ways for length in lengths.tolist()]
+        found = [pick_of(layout, slot).ways(length) for length in lengths.tolist()]
+        ways = [way * times for way in ways for times in found]
         kind = kind * len(lengths) + number
     often: list[int] = np.bincount(kind, minlength=len(ways)).tolist()
     return sum(way * times for way, times in zip(ways, often, strict=True))
@@ -331,9 +451,12 @@ def _candidates(
     )
 
 
-def _chains(joiner: Joiner, table: Table, lists: Mapping[int, tuple[IntArray, IntArray]]) -> runs.Chains:
-    """Conditions between neighbours: comparisons of two values where they are such, all others pair by pair."""
-    groups = joiner.layout.of_kind("group")
+def _chains(
+    joiner: Joiner, table: Table, groups: tuple[int, ...], lists: Mapping[int, tuple[IntArray, IntArray]]
+) -> runs.Chains:
+    """Conditions between neighbours of some groups: comparisons of two values where they are such, all others pair by
+    pair.
+    """
     found: list[Comparison] = []
     counts = [0]
     judged: list[bool] = []

@@ -158,6 +158,8 @@ class Joiner:
         (last,) = right.columns
         if last in self.held:
             return None
+        if layout.screened or any(last in pair for pair in layout.next_to):
+            return None
         behind_all = all((slot, last) in before for slot in range(len(layout.slots)) if slot != last)
         if not behind_all or not layout.apart or layout.linearization.gaps or layout.pairs or self.ready(left, right):
             return None
@@ -234,6 +236,11 @@ class Joiner:
                 low = np.maximum(low, events + 1)
             if all((other, slot) in before for other in right.columns):
                 high = np.minimum(high, events)
+        for a, b in self.layout.next_to:
+            if a in left.columns and b in right.columns and all((b, c) in before for c in right.columns if c != b):
+                high = np.minimum(high, left.columns[a] + 2)
+            elif b in left.columns and right.columns.keys() == {a}:
+                low = np.maximum(low, left.columns[b] - 1)
         if self.beginnings <= left.columns.keys() | right.columns.keys():
             # The first event of a pair is settled, and is one of those that are wanted.
             high = np.where(left.low >= self.end, np.minimum(high, self.end), high)
@@ -290,6 +297,11 @@ class Joiner:
                     fits &= two < one
                 else:
                     fits &= one != two
+        for a, b in self.layout.next_to:
+            if a in left.columns and b in right.columns:
+                fits &= self.stream.meets(left.columns[a][rows], right.columns[b][partners])
+            elif b in left.columns and a in right.columns:
+                fits &= self.stream.meets(right.columns[a][partners], left.columns[b][rows])
         low = np.minimum(left.low[rows], right.low[partners])
         high = np.maximum(left.high[rows], right.high[partners])
         fits &= high < self.stream.reach[low]

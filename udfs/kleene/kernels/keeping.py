@@ -77,7 +77,8 @@ class Keeper:
         """
         rows = max(FEWEST_ROWS_AT_ONCE, 2 * self.most) if self.truncate else MOST_COUNTED
         kept_all = not linearization.filtered and linearization.begins is None
-        first = in_order and linearization.layout.total and not linearization.layout.pairs
+        layout = linearization.layout
+        first = in_order and layout.total and not layout.pairs and len(layout.of_kind("choice")) <= 1
         if kept_all and (first or not self.truncate):
             return Limits(self.most + 1, enough=True, first=self.truncate, events=bindings.MOST_BOUND, rows=rows)
         ways = max(MOST_WAYS, self.most + 1)

@@ -28,6 +28,7 @@ from patternlake.udfs.kleene.kernels.collecting import (
 from patternlake.udfs.kleene.kernels.comparisons import Comparison
 from patternlake.udfs.kleene.kernels.gaps import free_of_negated
 from patternlake.udfs.kleene.kernels.joins import Joiner, TooManyRowsError
+from patternlake.udfs.kleene.kernels.picks import Pick, pick_of
 from patternlake.udfs.kleene.kernels.pieces import (
     Piece,
     RowOrder,
@@ -37,8 +38,9 @@ from patternlake.udfs.kleene.kernels.pieces import (
     row_order,
     slot_order,
 )
+from patternlake.udfs.kleene.kernels.screening import screened
 from patternlake.udfs.kleene.kernels.tables import Table
-from patternlake.udfs.kleene.layout import Layout, layout_of
+from patternlake.udfs.kleene.layout import Layout, layouts_of
 from patternlake.udfs.kleene.plans.trees import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.work import COLLECTED, Work
@@ -65,7 +67,7 @@ class PlannedLinearization:
     pattern: KleenePattern
     layout: Layout
     plan: Plan
-    picks: Mapping[int, int]
+    picks: Mapping[int, Pick]
     begins: BoolArray | None
     order: RowOrder
     compared: dict[int, Comparison | None] = field(default_factory=dict)
@@ -78,7 +80,7 @@ class PlannedLinearization:
     @property
     def filtered(self) -> bool:
         """Whether some of what is collected may be no match in the end."""
-        return bool(self.layout.linearization.gaps or self.pattern.aggregate_conditions)
+        return bool(self.layout.linearization.gaps or self.pattern.aggregate_conditions or self.layout.screened)
 
 
 def planned_linearizations(
@@ -99,13 +101,13 @@ def planned_linearizations(
     tree = left_deep(pattern.positive) if plan is None else plan
     found = []
     for number, linearization in enumerate(pattern.linearizations):
-        given = layout_of(pattern, linearization)
-        own = restricted(tree, frozenset(linearization.operands))
-        assert own is not None
-        for layout in orders_of(given, MOST_ORDERS) if first else [given]:
-            picks = {slot: layout.slots[slot].count for slot in layout.of_kind("pick")}
-            order = row_order(pattern, layout, windowed=stream.windowed) if first else RowOrder()
-            found.append(PlannedLinearization(number, pattern, layout, own, picks, begins, order))
+        for given in layouts_of(pattern, linearization):
+            own = restricted(tree, frozenset(given.linearization.operands))
+            assert own is not None
+            for layout in orders_of(given, MOST_ORDERS) if first else [given]:
+                picks = {slot: pick_of(layout, slot) for slot in layout.of_kind("pick")}
+                order = row_order(pattern, layout, windowed=stream.windowed) if first else RowOrder()
+                found.append(PlannedLinearization(number, pattern, layout, own, picks, begins, order))
     return found
 
 
@@ -158,6 +160,8 @@ def matches_of(
                     found = some.take(linearization.begins[stream.source[some.first()]])
                 if work is not None:
                     work.add(COLLECTED, len(found), perf_counter() - begun)
+                if linearization.layout.screened:
+                    found = screened(joiner, found)
                 if linearization.layout.linearization.gaps:
                     found = found.take(free_of_negated(joiner, found, work))
                 if linearization.pattern.aggregate_conditions:
@@ -181,10 +185,11 @@ def combined(
     begin, size = 0, 0
     positions = stream.events.positions[stream.source]
     counts = combining.combinations_of(found, linearization.picks)
-    bound = np.full(len(found), len(found.ones) + sum(linearization.picks.values()), np.int64)
+    bound = np.full(len(found), len(found.ones), np.int64)
     for slot, (offsets, _) in found.lists.items():
-        if slot not in linearization.picks:
-            bound += np.diff(offsets)
+        lengths = np.diff(offsets)
+        most = linearization.picks[slot].most if slot in linearization.picks else None
+        bound += lengths if most is None else np.minimum(lengths, most)
     held = 0
     for number, (count, events) in enumerate(zip(counts, bound.tolist(), strict=True)):
         rows = count if limit is None else min(count, limit)
@@ -279,7 +284,7 @@ class _Pieces:
 
 def counted_in(linearization: PlannedLinearization, stream: Stream, begin: int, end: int) -> int:
     """How many rows a linearization has whose first event lies in a range."""
-    if linearization.pattern.aggregate_conditions:
+    if linearization.pattern.aggregate_conditions or linearization.layout.screened:
         return _listed_in(linearization, stream, begin, end)
     total = 0
     for _, _, found in _Pieces(linearization, stream, begin, end, ROWS_AT_ONCE).joined(_counted_by):
@@ -320,7 +325,7 @@ def _shares(joiner: Joiner, table: Table) -> Iterator[tuple[int, int]]:
     counts = np.ones(len(table), np.int64)
     chains = joiner.layout.chains
     squared = bool(joiner.layout.pairs) or any(chain_comparison(joiner, part) is None for part in chains)
-    for slot in (*joiner.layout.of_kind("group"), *joiner.layout.of_kind("pick")):
+    for slot in (slot for kind in ("group", "choice", "pick") for slot in joiner.layout.of_kind(kind)):
         first, last = joiner.range_of(table, slot)
         size = last - first
         counts += size * size if squared and not table.whole else size

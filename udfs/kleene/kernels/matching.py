@@ -244,7 +244,9 @@ def _every(
                 if sure is not None and found.ones:
                     before = np.logical_and.reduce([sure[events] for events in found.ones.values()])
                     counts[number] += combining.total_of(found.take(before), linearization.picks)
-                for rows in combined(linearization, stream, found, keeper.limit):
+                ranged = any(pick.least != pick.most for pick in linearization.picks.values())
+                # Where positions do not rise, the first choices of several sizes are known when all are.
+                for rows in combined(linearization, stream, found, keeper.limit if in_order or not ranged else None):
                     keeper.keep(rows)
         done = end == len(stream) or stream.key[stream.part[end]] != stream.key[stream.part[end - 1]]
         # What comes later is behind everything that is kept.

@@ -144,7 +144,9 @@ def row_order(pattern: KleenePattern, layout: Layout, *, windowed: bool) -> RowO
             continue
         behind = frozenset(slots[place + 1 :])
         looks_behind = any(slot in part.slots and part.slots & behind for part in (*layout.candidates, *layout.chains))
-        if kind == "pick" or not settled or looks_behind or (place == 0 and windowed):
+        # Under UNTIL one row of plain events has several groups.
+        several = kind in ("pick", "choice") or layout.slots[slot].operand in layout.ending
+        if several or not settled or looks_behind or (place == 0 and windowed):
             return RowOrder(ones > 0, ones)
     return RowOrder(ones > 0, ones, whole=ones > 0)
 

@@ -241,10 +241,12 @@ def _endings(steps: _Steps, stream: Stream) -> tuple[IntArray, IntArray]:
 def _layout(way: Way, conditions: list[Condition]) -> Layout:
     """A slot for each operand that takes events."""
     single = way.single
-    slots = tuple(Slot(number, "one" if number in single else "group", 1) for number in way.operands)
+    slots = tuple(Slot(number, "one" if number in single else "group", 1, None) for number in way.operands)
     of_operand = {number: (slot,) for slot, number in enumerate(way.operands)}
     negations = tuple(part for part in conditions if part.negated is not None)
-    return Layout(way.order, slots, of_operand, (), frozenset(), (), (), (), (), negations, {})
+    no_pairs, no_operands = frozenset[tuple[int, int]](), frozenset[int]()
+    named = way.order, way.order, slots, of_operand, (), no_pairs, no_pairs, ()
+    return Layout(*named, (), (), (), (), negations, (), {}, no_operands)
 
 
 def _collected(layout: Layout, stream: Stream, rows: Rows) -> Collected:
