@@ -164,6 +164,15 @@ ANSWERED = (
         ("b1", "b1 b2", "b1 b3", "b2", "b3"),
         repetition="all",
     ),
+    # What is left out between two repetitions does not let them share an event.
+    Answered(
+        "all",
+        ANY,
+        "a ; b+ ; c* ; b+ d[] WHERE d[i].x > d[i-1].x",
+        "a1 b2=1 b3=2",
+        ("a1 b2 b3",),
+        repetition="all",
+    ),
     Answered("all", NEXT, "a ; b+ ; c", "a1 b2 b3 c4", ("a1 b2 b3 c4", "a1 b2 c4"), repetition="all"),
     Answered("all", NEXT, "a ; b+ ; c", "a1 b2 c3 b4 c5", ("a1 b2 c3", "a1 b2 b4 c5"), repetition="all"),
     Answered("all", NEXT, "a ; b* ; c", "a1 b2 c3", ("a1 b2 c3", "a1 c3"), repetition="all"),

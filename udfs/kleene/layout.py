@@ -266,8 +266,9 @@ def _choices(pattern: KleenePattern, linearization: Linearization, number: int) 
     """Any choice of an operand's events but none, by what must be known of its first and its last event.
 
     What stands beside it may be left out, and then what stands behind that is next to it: so a repeated operand beside
-    it is enough. Of two such the later one has its first event apart; one whose sets are listed is bounded by ones. The
-    first event of a match always has a slot of its own.
+    it is enough in front, and behind it all are looked at up to one that is needed. Of two such the later one has its
+    first event apart; one whose sets are listed is bounded by ones. The first event of a match always has a slot of its
+    own.
     """
     operand = pattern.operands[number]
     some, most = max(operand.least, 1), operand.most
@@ -275,12 +276,14 @@ def _choices(pattern: KleenePattern, linearization: Linearization, number: int) 
     at = next(at for at, stage in enumerate(stages) if number in stage)
 
     def listed(stage: int) -> bool:
-        return 0 <= stage < len(stages) and _needs_all(pattern, stages[stage][0])
+        return _needs_all(pattern, stages[stage][0])
 
+    needed = [later for later in range(at + 1, len(stages)) if pattern.operands[stages[later][0]].least > 0]
+    beside = range(at + 1, min(needed, default=len(stages) - 1) + 1)
     both = _ends_matter(pattern, linearization, number) or bool(linearization.gaps)
     front = both or at == 0 or pattern.operands[stages[at - 1][0]].repeated
     windowed = pattern.within is not None and at == len(stages) - 1
-    back = both or listed(at + 1) or (windowed and any(listed(stage) for stage in range(at)))
+    back = both or any(map(listed, beside)) or (windowed and any(listed(stage) for stage in range(at)))
     if not (front and back):
         return [_Share("any", some, most, front, back)]
     one = [_Share("any", 1, 1)] if some == 1 else []
