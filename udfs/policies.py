@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from patternlake.udfs.errors import ArgumentError
 
 POLICIES = ("strict", "skip_till_next", "skip_till_any")
@@ -9,8 +11,15 @@ AFTER_MATCH = ("past_last", "next")
 REPETITION = ("maximal", "all")
 
 
-def check_arguments(policy: str, after_match: str, max_matches: int) -> None:
+def check_arguments(policy: str, after_match: str, max_matches: int, operands: Collection[str] | None = None) -> None:
     """Fail on a policy, an after_match or a limit that does not exist.
+
+    Parameters
+    ----------
+    policy, after_match, max_matches
+        What is asked for.
+    operands
+        The operands that take events, of which `after_match` may name one, as in ``first b``; None: it may name none.
 
     Raises
     ------
@@ -19,8 +28,15 @@ def check_arguments(policy: str, after_match: str, max_matches: int) -> None:
     """
     if policy not in POLICIES:
         raise ArgumentError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
-    if after_match not in AFTER_MATCH:
-        raise ArgumentError(f"after_match must be one of {', '.join(AFTER_MATCH)}, not {after_match!r}")
+    named = None if operands is None else operand_after(after_match)
+    if named is not None and operands is not None and named[1] not in operands:
+        raise ArgumentError(
+            f"after_match => {after_match!r}: {named[1]} is not an operand that takes events; operands are "
+            f"{', '.join(operands)}"
+        )
+    if named is None and after_match not in AFTER_MATCH:
+        allowed = AFTER_MATCH if operands is None else (*AFTER_MATCH, "'first b'", "'last b' (b an operand)")
+        raise ArgumentError(f"after_match must be one of {', '.join(allowed)}, not {after_match!r}")
     if max_matches < 1:
         raise ArgumentError(f"max_matches must be 1 or more, not {max_matches}")
 
@@ -37,6 +53,12 @@ def check_repetition(repetition: str) -> None:
         raise ArgumentError(f"repetition must be one of {', '.join(REPETITION)}, not {repetition!r}")
 
 
+def operand_after(after_match: str) -> tuple[str, str] | None:
+    """Of ``first b`` and ``last b`` the word and the operand at whose event the search goes on; else None."""
+    word, _, operand = after_match.partition(" ")
+    return (word, operand.strip()) if word in ("first", "last") and operand.strip() else None
+
+
 def resumes(policy: str, after_match: str) -> bool:
-    """Whether a match of exact matching begins behind the last event of the one before it."""
-    return policy != "skip_till_any" and after_match == "past_last"
+    """Whether the next match of exact matching begins at an event that the one before it decides."""
+    return policy != "skip_till_any" and after_match != "next"

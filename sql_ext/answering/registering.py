@@ -106,8 +106,11 @@ def _placed(
 
 
 def _chosen(name: str, value: Any) -> Any:
-    """A value; one of a few words whatever its case."""
-    return value.lower() if name in _WORDS and isinstance(value, str) else value
+    """A value; one of a few words whatever its case, but for the operand of ``first b``."""
+    if name not in _WORDS or not isinstance(value, str):
+        return value
+    word, blank, operand = value.partition(" ")
+    return word.lower() + blank + operand
 
 
 def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunction | RowsFunction]) -> None:

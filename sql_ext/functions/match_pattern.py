@@ -211,7 +211,8 @@ def match_pattern(
     policy
         ``skip_till_any``, ``skip_till_next`` or ``strict``.
     after_match
-        ``next`` or ``past_last``.
+        Under ``skip_till_next`` and ``strict``, where the search goes on behind a match: ``next`` (at the next event),
+        ``past_last`` (behind its last event), ``first b`` or ``last b`` (at that event of operand b).
     key
         Only this partition; without PARTITION BY, only events of this key.
     from_time, to_time

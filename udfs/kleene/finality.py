@@ -7,8 +7,8 @@ are settled changes only
 - where a last ``+`` or ``*`` can still take an event, which ends with the window of its first event;
 - where its start gives way to a match of another linearization, which ends there, too;
 - where something must be absent behind it, until its deadline, or the end of that window, has passed;
-- under ``past_last``, where a start before it that has no match yet may still get one that goes over it. A start that
-  lies inside a match has none of its own.
+- under ``past_last``, ``first b`` and ``last b``, where a start before it that has no match yet may still get one that
+  goes over it. A start that lies between the first event of a match and where the search goes on has none of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.partitions import ranks
-from patternlake.udfs.policies import resumes
+from patternlake.udfs.policies import operand_after, resumes
 
 NEVER = 1 << 62
 
@@ -98,10 +98,10 @@ def final(
     own = own & absences_over(pattern, matches, events, moment, settled, expired)
     if not resumes(policy, after_match):
         return np.asarray(own)
-    first, last, key = matches.first_events, matches.last_events, matches.key
+    first, key = matches.first_events, matches.key
     depth = np.zeros(len(events) + 1, np.int64)
     np.add.at(depth, first, 1)
-    np.add.at(depth, last + 1, -1)
+    np.add.at(depth, _resumed(matches, after_match), -1)
     stream = stream_of(pattern, events)
     starts = np.zeros(len(events), np.bool_)
     for operand in pattern.beginnings:
@@ -111,6 +111,17 @@ def final(
     np.minimum.at(blocked, events.keys[waiting], waiting)
     np.minimum.at(blocked, key[~own], first[~own])
     return np.asarray(own & (first < blocked[key]))
+
+
+def _resumed(matches: Matches, after_match: str) -> IntArray:
+    """int64[r]: the row of `Events` at which the search goes on behind each match."""
+    named = operand_after(after_match)
+    if named is None:
+        return matches.last_events + 1
+    word, name = named
+    width = len(matches.operands)
+    place = np.arange(len(matches)) * width + matches.operands.index(name)
+    return matches.bound[matches.offsets[place] if word == "first" else matches.offsets[place + 1] - 1]
 
 
 def absences_over(

@@ -25,7 +25,7 @@ from patternlake.udfs.kleene.aggregate_conditions import (
 )
 from patternlake.udfs.kleene.deadlines import Deadline, deadline_of
 from patternlake.udfs.kleene.linearizations import Gap, Linearization, linearizations_of
-from patternlake.udfs.kleene.refusals import refuse_every, refuse_untaken
+from patternlake.udfs.kleene.refusals import refuse_untaken
 from patternlake.udfs.kleene.ways import Way, ways_of
 from patternlake.udfs.language.predicate.aggregates import aggregates_in, operand_of
 from patternlake.udfs.language.predicate.expressions import Aggregate, EqualAlong
@@ -234,7 +234,8 @@ class KleenePattern:
 
         Under policies that give a start one match at most.
         """
-        return len(self.ways) > 1
+        # Where every choice of how many is asked for, what takes none is no way of its own.
+        return len(self.linearizations if self.every else self.ways) > 1
 
     @property
     def ranked(self) -> bool:
@@ -282,7 +283,7 @@ class KleenePattern:
         """Whether a match may begin in an operand that takes any n of the events that fit it: ``[n]``, and ``{n,m}``
         where there are m of them.
         """
-        return any(
+        return not self.ways and any(
             (self.operands[one].counted or (not self.every and (self.operands[one].most or 1) > 1))
             and not any(behind == one and self.operands[other].least > 0 for other, behind in linearization.before)
             for linearization in self.linearizations
@@ -360,8 +361,6 @@ def compile_pattern(
     engines.check(query, "kleene")
     scope = scope or Scope()
     refuse_untaken(query, policy)
-    if repetition == "all":
-        refuse_every(query, policy)
     return _Compiler(query, scope, policy, every=repetition == "all").pattern()
 
 

@@ -39,20 +39,6 @@ def refuse_untaken(query: Query, policy: str) -> None:
         raise UnsupportedOperatorError(message, query.text, place.start, place.end)
 
 
-def refuse_every(query: Query, policy: str) -> None:
-    """Refuse ``repetition => 'all'`` where the kleene engine does not take it.
-
-    Raises
-    ------
-    UnsupportedOperatorError
-        The place is the pattern.
-    """
-    if policy != "skip_till_any":
-        span = query.pattern.span
-        message = f"repetition => 'all' is taken under policy => 'skip_till_any', not under {policy}"
-        raise UnsupportedOperatorError(message, query.text, span.start, span.end)
-
-
 def _repeated_groups(query: Query, policy: str) -> Iterator[Refusal]:
     for node in _outside_negations(query.pattern) if policy == ANY else ():
         if isinstance(node, Repetition) and not isinstance(node.item, Event):

@@ -23,7 +23,7 @@ from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.partitions import count_portions
-from patternlake.udfs.policies import check_arguments, check_repetition, resumes
+from patternlake.udfs.policies import check_arguments, check_repetition, operand_after, resumes
 from patternlake.udfs.published import NameCount, Published, PublishedBatch, published_stream
 from patternlake.udfs.requests import BatchRange, compile_once
 from patternlake.udfs.unseen_names import unseen_names, unseen_text
@@ -265,11 +265,14 @@ def _checked(
     check_bounds(arguments, ("from_time", "to_time"))
     types = {name: entry["type"] for name, entry in configuration["attributes"].items()}
     policy = given(arguments, "policy", "skip_till_any")
-    check_arguments(policy, given(arguments, "after_match", "next"), given(arguments, "max_matches", MAX_MATCHES))
+    after_match, most = given(arguments, "after_match", "next"), given(arguments, "max_matches", MAX_MATCHES)
+    check_arguments(policy, after_match if operand_after(after_match) is None else "next", most)
     repetition = given(arguments, "repetition", "maximal")
     check_repetition(repetition)
     parameters = dict(arguments.get("params") or {})
     pattern = compile_once(compile_text, arguments["pattern"], configuration, parameters, policy, repetition)
+    names = [pattern.operands[number].name for number in pattern.positive]
+    check_arguments(policy, after_match, most, names)
     check_key(arguments, configuration, partitioned=bool(pattern.partition))
     return _Compiled(pattern, types, policy), at
 
@@ -315,7 +318,7 @@ def _portions(
         if taking > WHOLE_EVENTS and not one_key and not bounded:
             reasons = {
                 "has no WITHIN": pattern.within is None,
-                "asks for past_last": chained,
+                f"asks for {given(arguments, 'after_match', 'next')}": chained,
                 "has a deadline in time beside WITHIN in events": apart,
                 "begins with [n]": True,
             }

@@ -31,6 +31,8 @@ SCANNED = (
     "conjunction",
     "group",
     "steering",
+    "all",
+    "after_match",
 )
 TAKEN: dict[str, tuple[str, ...]] = {
     ANY: ("absence", "deadline", "directly", "optional", "bounded", "until", "some_of", "all"),

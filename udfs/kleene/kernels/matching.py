@@ -65,7 +65,7 @@ def match_events(
     policy
         ``skip_till_any``, ``skip_till_next`` or ``strict``.
     after_match
-        ``next`` or ``past_last``; it means nothing under ``skip_till_any``.
+        ``next``, ``past_last``, ``first b`` or ``last b``, b an operand; it means nothing under ``skip_till_any``.
     plan
         Which tree to join along (`planning.planned`, `trees.forced_plan`); None: left-deep. Rows do not depend on it.
     max_matches
@@ -76,7 +76,7 @@ def match_events(
         Filled with what the run did, along all plans that it had; under other policies than ``skip_till_any`` with how
         often conditions over one event held.
     begins
-        bool[n]: only matches whose first event is one of these are wanted; None: all. Not with ``past_last``, and not
+        bool[n]: only matches whose first event is one of these are wanted; None: all. With ``next`` only, and not
         of a pattern with `KleenePattern.choice_first`.
     takes
         By number of an operand of `KleenePattern.always_one` bool[n]: only matches in which it takes one of these are
@@ -92,11 +92,13 @@ def match_events(
     Raises
     ------
     ArgumentError
-        An argument has no such value; events are not in order; there are more than `max_matches` rows (the message says
+        An argument has no such value; `after_match` names an operand of which a match has no event, or which it begins
+        with; events are not in order; there are more than `max_matches` rows (the message says
         how many so far); they bind more than `bindings.MOST_BOUND` events together; ``+`` and ``*`` operands can be
         filled in too many ways around one partial match.
     """
-    check_arguments(policy, after_match, max_matches)
+    names = [pattern.operands[number].name for number in pattern.positive]
+    check_arguments(policy, after_match, max_matches, names)
     stream = stream_of(pattern, events)
     if takes is not None:
         stream = stream.taking(takes)
@@ -106,9 +108,8 @@ def match_events(
     if policy == "skip_till_any":
         _every(pattern, stream, keeper, plan, begins, work, replanning)
     else:
-        rows = per_start(pattern, stream, strict=policy == "strict", past_last=after_match == "past_last")
+        rows = per_start(pattern, stream, strict=policy == "strict", after_match=after_match)
         keeper.add(rows if begins is None else rows.take(np.flatnonzero(begins[rows.events[rows.offsets[:-1]]])))
-    names = [pattern.operands[number].name for number in pattern.positive]
     rows, total = keeper.result()
     return bindings.answer(names, pattern.positive, rows, events, total)
 

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.aggregate_conditions import SteeringCondition
 from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import aggregates, bindings, judged_scans, runs
@@ -29,10 +30,11 @@ from patternlake.udfs.kleene.kernels.steps import Program, program_of
 from patternlake.udfs.kleene.layout import Layout, Slot
 from patternlake.udfs.kleene.query import Condition, KleenePattern
 from patternlake.udfs.kleene.ways import EVENT, Way
+from patternlake.udfs.policies import operand_after
 
 
-def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last: bool) -> Rows:
-    """The matches, one at most for each first event.
+def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, after_match: str) -> Rows:
+    """The matches, of one way for each first event.
 
     Parameters
     ----------
@@ -42,39 +44,89 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last
         Its events.
     strict
         True: ``strict``, False: ``skip_till_next``.
-    past_last
-        True: a match begins behind the last event of the match before it, in its partition.
+    after_match
+        Where a match begins in its partition: ``next``, ``past_last`` (behind the last event of the one before it),
+        ``first b`` or ``last b`` (at that event of it).
+
+    Raises
+    ------
+    ArgumentError
+        A match has no event of the operand that `after_match` names, or begins with it.
     """
     assert pattern.ways, "the pattern is compiled for skip_till_any"
     parts: list[Rows] = []
     # Where nothing else decides which matches count, the scan itself leaves out the starts inside a match.
     filtered = bool(pattern.linearizations[0].gaps or pattern.aggregate_conditions)
-    apart = past_last and len(pattern.ways) == 1 and not filtered and not pattern.along
+    alone = len(pattern.ways) == 1 and not pattern.every
+    apart = after_match == "past_last" and alone and not filtered and not pattern.along
+    # Where every choice of how many is asked for, those ways are one that differ in what takes none.
+    rank_of = [
+        at if not pattern.every else pattern.linearizations.index(way.order) for at, way in enumerate(pattern.ways)
+    ]
     for way in pattern.ways:
         parts.append(_of_way(pattern, way, stream, strict, apart))
     rows = bindings.stacked([bindings.no_rows(), *parts])
     if not len(rows):
         return rows
-    way_of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    rank = np.repeat(np.array(rank_of, np.int64), [len(part) for part in parts])
     first = rows.events[rows.offsets[:-1]]
-    order = np.lexsort((way_of, first))
-    best = order[np.append(True, first[order][1:] != first[order][:-1])]
-    rows = rows.take(best)
+    order = np.lexsort((rank, first))
+    begins = np.append(True, first[order][1:] != first[order][:-1])
+    # Of each start the first way with a match counts.
+    best = rank[order][np.flatnonzero(begins)[np.cumsum(begins) - 1]]
+    rows = rows.take(order[rank[order] == best])
     rows = Rows(rows.offsets, stream.source[rows.events], rows.operands)
-    first, last = rows.events[rows.offsets[:-1]], rows.events[rows.offsets[1:] - 1]
-    order = np.argsort(first, kind="stable")
-    return rows.take(order[_apart(first[order], last[order])] if past_last else order)
+    if pattern.every:
+        rows = bindings.first_rows([rows], stream.events, len(rows))
+    rows = rows.take(np.argsort(rows.events[rows.offsets[:-1]], kind="stable"))
+    if after_match == "next":
+        return rows
+    first, resume = rows.events[rows.offsets[:-1]], _resumed(pattern, rows, after_match)
+    kept = _apart(first, resume)
+    wrong = np.flatnonzero(kept & (resume <= first))
+    if len(wrong):
+        position = int(stream.events.positions[first[wrong[0]]])
+        raise _cannot_resume(after_match, position, begins=resume[wrong[0]] >= 0)
+    return rows.take(np.flatnonzero(kept))
+
+
+def _resumed(pattern: KleenePattern, rows: Rows, after_match: str) -> IntArray:
+    """int64[k]: the event at which the search goes on behind each match; -1 where it has no such event."""
+    named = operand_after(after_match)
+    if named is None:
+        return rows.events[rows.offsets[1:] - 1] + 1
+    word, name = named
+    number = next(number for number in pattern.positive if pattern.operands[number].name == name)
+    at = np.flatnonzero(rows.operands == number)
+    match = np.repeat(np.arange(len(rows)), np.diff(rows.offsets))[at]
+    resume = np.full(len(rows), -1, np.int64)
+    # Of several assignments to one place the last one stays.
+    at, match = (at[::-1], match[::-1]) if word == "first" else (at, match)
+    resume[match] = rows.events[at]
+    return resume
+
+
+def _cannot_resume(after_match: str, position: int, *, begins: bool) -> ArgumentError:
+    named = operand_after(after_match)
+    name = named[1] if named is not None else ""
+    what = "begins with" if begins else "has no event of"
+    why = f"after_match => {after_match!r}: the match that begins at position {position} {what} {name}"
+    return ArgumentError(
+        f"{why}, so that there is no later event of it to go on at; name another operand, or write "
+        "'past_last' or 'next'"
+    )
 
 
 @njit(cache=True)
-def _apart(first: IntArray, last: IntArray) -> BoolArray:
-    """Which matches begin behind the last event of the one kept before."""
+def _apart(first: IntArray, resume: IntArray) -> BoolArray:
+    """Which matches begin where the search goes on behind those kept before, or later; those of one start together."""
     kept = np.zeros(len(first), np.bool_)
-    resume = -1
+    start, least = -1, 0
     for row in range(len(first)):
-        if first[row] > resume:
+        if first[row] >= least or first[row] == start:
             kept[row] = True
-            resume = last[row]
+            start = first[row]
+            least = max(least, resume[row])
     return kept
 
 
@@ -83,7 +135,7 @@ def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apar
     numbers = way.operands
     conditions = [part for part in pattern.conditions if set(part.operands) <= set(numbers)]
     judged = [part for part in conditions if part.negated is None]
-    steps = _Steps(way, every=False)
+    steps = _Steps(way, every=pattern.every)
     compared = [_comparison(part, stream) for part in judged]
     mask = np.zeros((len(numbers), len(stream)), np.bool_)
     for place, number in enumerate(numbers):
