@@ -164,6 +164,15 @@ ANSWERED = (
         ("b1", "b1 b2", "b1 b3", "b2", "b3"),
         repetition="all",
     ),
+    # What is left out at the end does not let a match leave its window.
+    Answered(
+        "all",
+        ANY,
+        "b+ b[] ; c+ ; d? WHERE b[i].x > b[i-1].x WITHIN 2 EVENTS",
+        "b1 c2 c3",
+        ("b1 c2",),
+        repetition="all",
+    ),
     # What is left out between two repetitions does not let them share an event.
     Answered(
         "all",

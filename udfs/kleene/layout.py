@@ -282,7 +282,7 @@ def _choices(pattern: KleenePattern, linearization: Linearization, number: int) 
     beside = range(at + 1, min(needed, default=len(stages) - 1) + 1)
     both = _ends_matter(pattern, linearization, number) or bool(linearization.gaps)
     front = both or at == 0 or pattern.operands[stages[at - 1][0]].repeated
-    windowed = pattern.within is not None and at == len(stages) - 1
+    windowed = pattern.within is not None and not needed
     back = both or any(map(listed, beside)) or (windowed and any(listed(stage) for stage in range(at)))
     if not (front and back):
         return [_Share("any", some, most, front, back)]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from naive.kleene import Event, matches
-from naive.kleene_random import TYPES, Pattern, random_events
+from naive.kleene_random import TYPES, Language, Pattern, random_events
 
 from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.kleene import request
@@ -31,6 +31,7 @@ from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
 
 STREAM = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
+FORMS = ("directly", "optional", "bounded", "until", "some_of", "all")
 Part = tuple[str | None, ...]
 Found = tuple[Part, str]
 """A match: its partition, and its bindings as text."""
@@ -52,6 +53,7 @@ class Kept:
     by: str | None = None
     most: int = 1_000_000
     """Matches of a partition that are held at once."""
+    repetition: str = "maximal"
     measured: bool = False
     """Whether the pattern has measures of all its operands."""
     events: list[Event] = field(default_factory=list)
@@ -65,7 +67,8 @@ class Kept:
     def __post_init__(self) -> None:
         text = with_measures(self.text) if self.measured else self.text
         query = {"query": text, "policy": self.policy, "after_match": self.after_match, "params": {}}
-        self.configuration = {"stream_name": "s", "stream": STREAM, **query}
+        chosen = {} if self.repetition == "maximal" else {"repetition": self.repetition}
+        self.configuration = {"stream_name": "s", "stream": STREAM, **query, **chosen}
         self.pattern = pattern_of(self.configuration)
         self.watermark: int | None = None
 
@@ -214,7 +217,8 @@ class Kept:
         for part in {self.part(event) for event in self.events}:
             own = [event for event in self.events if self.part(event) == part]
             text = self.text.replace(f" PARTITION BY {self.by}", "")
-            for row in matches(text, own, TYPES, policy=self.policy, after_match=self.after_match):
+            how = {"policy": self.policy, "after_match": self.after_match, "repetition": self.repetition}
+            for row in matches(text, own, TYPES, **how):
                 found.add((part, shown(list(row.items()))))
         return found
 
@@ -246,14 +250,19 @@ def columns(
     return made if ranks is None else {**made, "rank": pa.array(list(ranks), pa.int64())}
 
 
-def random_pattern(rng: random.Random, policy: str) -> tuple[str, str | None]:
-    """A pattern with WITHIN, often with an aggregate, and the column that it partitions by."""
+def random_pattern(rng: random.Random, policy: str) -> tuple[str, str | None, str]:
+    """A pattern with WITHIN, often with an aggregate, the column that it partitions by, and what repetitions take."""
     while True:
-        text = Pattern(rng, scan=policy != "skip_till_any", most=3, aggregated=0.5).text
+        repetition = "maximal"
+        if policy == "skip_till_any" and rng.random() < 0.6:
+            drawn = Language(rng, policy=policy, forms=[form for form in FORMS if rng.random() < 0.5], most=3)
+            text, repetition = drawn.text, drawn.repetition
+        else:
+            text = Pattern(rng, scan=policy != "skip_till_any", most=3, aggregated=0.5).text
         if " WITHIN " in text:
             break
     by = rng.choice([None, "s", "n"])
-    return (text, None) if by is None else (text.replace(" WITHIN ", f" PARTITION BY {by} WITHIN "), by)
+    return text if by is None else text.replace(" WITHIN ", f" PARTITION BY {by} WITHIN "), by, repetition
 
 
 def with_measures(text: str) -> str:
@@ -298,11 +307,11 @@ def test_written_and_open_matches_are_those_of_the_whole_stream(seed: int, monke
         monkeypatch.setattr(request, "TASK_EVENTS", rng.choice([2, 100_000]))
         monkeypatch.setattr(request, "MARGINS", 1)
         policy = rng.choice(["skip_till_any", "skip_till_any", "skip_till_next", "strict"])
-        text, by = random_pattern(rng, policy)
+        text, by, repetition = random_pattern(rng, policy)
         try:
             after_match, lateness = rng.choice(["next", "past_last"]), 1000 * rng.choice([0, 1, 3])
             most, measured = rng.choice([1, 2, 4, 1_000_000]), rng.random() < 0.5
-            kept = Kept(text, policy, after_match, lateness, by, most=most, measured=measured)
+            kept = Kept(text, policy, after_match, lateness, by, most=most, repetition=repetition, measured=measured)
         except PatternError:
             continue
         early += check(kept, random_events(rng, 13), rng) > 0
