@@ -42,7 +42,8 @@ def refuse_untaken(query: Query, policy: str) -> None:
 def _repeated_groups(query: Query, policy: str) -> Iterator[Refusal]:
     for node in _outside_negations(query.pattern) if policy == ANY else ():
         if isinstance(node, Repetition) and not isinstance(node.item, Event):
-            yield node.item.span, "match_pattern repeats only a name, not what stands in parentheses"
+            message = "policy skip_till_any repeats only a name, not what stands in parentheses"
+            yield node.item.span, f"{message}; skip_till_next and strict repeat groups"
 
 
 def _time_conditions(query: Query, policy: str) -> Iterator[Refusal]:

@@ -173,7 +173,7 @@ def explained(pattern: KleenePattern, choice: Planned, work: Work | None = None)
         if operand.negated:
             text = f"  then {operand.text}: none in its gap{_tests(pattern, operand.name)}"
             lines.append(PlanLine(text, None, None, done(absence(number))))
-        elif operand.counted:
+        elif operand.most is not None and operand.most > 1:
             lines.append(PlanLine(f"  last {operand.text}: its combinations", None, None))
     for number, condition in enumerate(pattern.aggregate_conditions):
         lines.append(PlanLine(f"  last {condition.text}: of whole matches", None, None, done(aggregate(number))))

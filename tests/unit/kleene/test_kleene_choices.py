@@ -1,0 +1,81 @@
+"""Choices of what repetitions take: counted without a list of them, and the first ones listed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+
+import pytest
+from naive.kleene import Event
+from naive.kleene_kernels import compiled, events_of, rows_of
+
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.events import Events
+from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
+from patternlake.udfs.kleene.query import KleenePattern
+
+TYPES = {"x": "double"}
+
+
+def asked(text: str, letters: str, *, repetition: str = "all") -> tuple[KleenePattern, Events]:
+    """A question of events with these names, one a minute."""
+    stream = [Event(at, at * 60_000_000, name, {"x": float(at)}) for at, name in enumerate(letters, start=1)]
+    return compiled(text, TYPES, repetition=repetition), events_of([stream], TYPES)
+
+
+def first(pattern: KleenePattern, events: Events, most: int) -> list[Sequence[int]]:
+    """The positions of b in the first rows."""
+    found = match_events(pattern, events, max_matches=most, truncate=True)
+    assert found.truncated
+    return [row["b"] for _, row in rows_of(found)]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("a ; b+ ; c", 2**24 - 1),
+        ("a ; b* ; c", 2**24),
+        ("a ; b+ ; c+", 2**24 - 1),
+        ("a , b+ ; c", 2**23),
+        ("a , b+ , c", 2**22),
+        ("a ; b{2,} ; c", 2**24 - 1 - 24),
+        ("a ; b{2,3} ; c", comb(24, 2) + comb(24, 3)),
+        ("a ; b+ UNTIL u ; c", 2**24 - 1),
+    ],
+)
+def test_millions_of_choices_are_counted_before_any_is_listed(text: str, count: int) -> None:
+    pattern, events = asked(text, "a" + "b" * 24 + "c")
+    assert count_matches(pattern, events) == count
+    if count > 1_000_000:
+        with pytest.raises(ArgumentError, match=r"at least \d{1,2},\d{3},\d{3} matches"):
+            match_events(pattern, events)
+
+
+def test_more_choices_than_a_number_of_64_bits_holds_are_counted() -> None:
+    pattern, events = asked("a ; b+ ; c", "a" + "b" * 100 + "c")
+    assert count_matches(pattern, events) == 2**100 - 1
+    assert first(pattern, events, 2) == [tuple(range(2, 102)), tuple(range(2, 101))]
+
+
+def test_first_choices_before_an_event_are_those_that_go_on() -> None:
+    pattern, events = asked("a ; b+ ; c", "a" + "b" * 24 + "c")
+    every = tuple(range(2, 26))
+    assert first(pattern, events, 3) == [every, every[:-1], (*every[:-2], 25)]
+
+
+def test_first_choices_at_the_end_are_the_short_ones() -> None:
+    pattern, events = asked("a ; b+", "a" + "b" * 24)
+    assert first(pattern, events, 3) == [(2,), (2, 3), (2, 3, 4)]
+
+
+def test_first_choices_of_which_neighbours_are_compared() -> None:
+    text = "a ; b+ b[] ; c WHERE b[i].x > b[i-1].x"
+    pattern, events = asked(text, "a" + "b" * 24 + "c")
+    every = tuple(range(2, 26))
+    assert first(pattern, events, 3) == [every, every[:-1], (*every[:-2], 25)]
+
+
+@pytest.mark.parametrize(("least", "count"), [("b{1,2}", comb(24, 2)), ("b{3}", comb(24, 3)), ("b?", 24)])
+def test_the_greatest_number_of_events_is_chosen_freely(least: str, count: int) -> None:
+    pattern, events = asked(f"a ; {least} ; c", "a" + "b" * 24 + "c", repetition="maximal")
+    assert count_matches(pattern, events) == count
