@@ -41,6 +41,9 @@ def first(pattern: KleenePattern, events: Events, most: int) -> list[Sequence[in
         ("a ; b{2,} ; c", 2**24 - 1 - 24),
         ("a ; b{2,3} ; c", comb(24, 2) + comb(24, 3)),
         ("a ; b+ UNTIL u ; c", 2**24 - 1),
+        ("a ; b+ b[] ; c WHERE b[i].x > b[i-1].x", 2**24 - 1),
+        ("a ; b{2,3} b[] ; c WHERE b[i].x > b[i-1].x + 1", comb(23, 2) + comb(22, 3)),
+        ("a ; b{2,} b[] ; c WHERE b[i].x < b[i-1].x", 0),
     ],
 )
 def test_millions_of_choices_are_counted_before_any_is_listed(text: str, count: int) -> None:
