@@ -26,7 +26,7 @@ def numbers_at(slots: Sequence[Slot] | frozenset[Slot], assignment: Assignment) 
 
 
 def in_order(asked: Asked, order: Order, assignment: Assignment) -> bool:
-    """Order, neighbours, what ends repetitions, and the window."""
+    """Order, neighbours, what ends repetitions, rounds, and the window."""
     numbers = [number for slot in order.slots for number in assignment[slot]]
     if any(later <= earlier for earlier, later in pairwise(numbers)):
         return False
@@ -38,6 +38,8 @@ def in_order(asked: Asked, order: Order, assignment: Assignment) -> bool:
         run = numbers_at(slots, assignment)
         if run and any(asked.ends(until, number) for number in range(run[0] + 1, run[-1])):
             return False
+    if any(not numbers_at(slots, assignment) for slots in order.rounds):
+        return False
     return not numbers or asked.in_window(numbers[0], numbers[-1])
 
 

@@ -48,14 +48,15 @@ class Order:
     """Slots one after another.
 
     `adjacent`: where both sets of slots have events, the first event of the second is the one directly behind the last
-    of the first. `untils`: between the first and the last event of the slots there is none that ends them. `left_out`:
-    operands of groups without rounds.
+    of the first. `untils`: between the first and the last event of the slots there is none that ends them. `rounds`:
+    each of these sets of slots has an event. `left_out`: operands of groups without rounds.
     """
 
     slots: tuple[Slot, ...] = ()
     adjacent: tuple[tuple[frozenset[Slot], frozenset[Slot]], ...] = ()
     untils: tuple[tuple[frozenset[Slot], tree.Node], ...] = ()
     absences: tuple[Absence, ...] = ()
+    rounds: tuple[frozenset[Slot], ...] = ()
     left_out: frozenset[str] = frozenset()
 
     @property
@@ -96,7 +97,9 @@ def repeated(asked: Asked, node: tree.Repetition, rounds: tuple[int, ...]) -> li
         found = [] if node.minimum else [left_out]
         for count in range(max(1, node.minimum), min(most, node.maximum or most) + 1):
             each = [orders_of(asked, node.item, (*rounds, at)) for at in range(count)]
-            found += [behind(parts, node) for parts in product(*each)]
+            for parts in product(*each):
+                whole = behind(parts, node)
+                found.append(replace(whole, rounds=(*whole.rounds, *(frozenset(part.slots) for part in parts))))
     if node.until is None:
         return found
     return [replace(order, untils=(*order.untils, (frozenset(order.slots), node.until))) for order in found]
@@ -123,7 +126,7 @@ def behind(parts: Sequence[Order], node: tree.Node) -> Order:
         ]
         slots += part.slots
     untils = tuple(until for part in parts for until in part.untils)
-    return Order(slots, tuple(adjacent), untils, tuple(absences), left_out_of(parts))
+    return Order(slots, tuple(adjacent), untils, tuple(absences), *left_over(parts))
 
 
 def beside(parts: Sequence[Order]) -> list[Order]:
@@ -131,12 +134,14 @@ def beside(parts: Sequence[Order]) -> list[Order]:
     adjacent = tuple(pair for part in parts for pair in part.adjacent)
     untils = tuple(until for part in parts for until in part.untils)
     absences = tuple(absence for part in parts for absence in part.absences)
-    left_out = left_out_of(parts)
-    return [Order(slots, adjacent, untils, absences, left_out) for slots in interleaved([part.slots for part in parts])]
+    rest = left_over(parts)
+    return [Order(slots, adjacent, untils, absences, *rest) for slots in interleaved([part.slots for part in parts])]
 
 
-def left_out_of(parts: Sequence[Order]) -> frozenset[str]:
-    return frozenset[str]().union(*(part.left_out for part in parts))
+def left_over(parts: Sequence[Order]) -> tuple[tuple[frozenset[Slot], ...], frozenset[str]]:
+    """The rounds of all parts, and all that they leave out."""
+    rounds = tuple(one for part in parts for one in part.rounds)
+    return rounds, frozenset[str]().union(*(part.left_out for part in parts))
 
 
 def interleaved(parts: Sequence[tuple[Slot, ...]]) -> list[tuple[Slot, ...]]:

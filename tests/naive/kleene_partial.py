@@ -124,6 +124,7 @@ def up_to(order: Order, at: int) -> tuple[Order, Slot]:
         slots=tuple(made.values()),
         adjacent=tuple((of(first), of(second)) for first, second in order.adjacent),
         untils=tuple((of(slots), until) for slots, until in order.untils),
+        rounds=(),
     )
     return limited, made[order.slots[at]]
 

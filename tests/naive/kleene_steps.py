@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Any
 
 from naive.kleene_absence import absent
@@ -79,6 +79,9 @@ class Nothing:
 Form = One | Row | Beside | Either | Rounds | Round | Nothing
 
 
+MOST_FORMS = 1000
+"""Greatest number of forms with exact numbers that a way has."""
+
 # The ways of a pattern.
 
 
@@ -132,21 +135,22 @@ def inside(asked: Asked, node: tree.Node) -> Form:
 
 
 def counted(form: Form, most: int) -> Iterator[tuple[Form, int]]:
-    """The forms with every repetition at an exact number, `most` events at most; and how many each takes."""
+    """The forms with every repetition at an exact number, `most` events at most; and how many each takes at least."""
     if isinstance(form, One):
         for count in range(form.least, min(most, form.most or most) + 1):
             yield One(form.name, count, count, form.until), count
     elif isinstance(form, Nothing):
         yield form, 0
     elif isinstance(form, Either):
-        for at, one in enumerate(form.forms):
-            for each, count in counted(one, most):
-                yield Either((*form.forms[:at], each, *form.forms[at + 1 :])), count
+        for chosen in product(*(list(counted(one, most)) for one in form.forms)):
+            yield Either(tuple(one for one, _ in chosen)), min(count for _, count in chosen)
     elif isinstance(form, Rounds):
         if not form.least:
             yield Rounds(form.form, 0, 0), 0
         for rounds in range(max(1, form.least), min(most, form.most or most) + 1):
             for items, count in in_line([form.form] * rounds, most):
+                if not all(map(greatest, items)):
+                    continue
                 yield Row(tuple(Round(item, at) for at, item in enumerate(items))), count
     elif isinstance(form, Round):
         for each, count in counted(form.form, most):
@@ -157,6 +161,26 @@ def counted(form: Form, most: int) -> Iterator[tuple[Form, int]]:
     else:
         for items, count in in_line(form.items, most):
             yield Row(items, form.directly), count
+
+
+def exact(form: Form, most: int) -> list[Form]:
+    """As `counted`."""
+    found = [one for one, _ in islice(counted(form, most), MOST_FORMS + 1)]
+    if len(found) > MOST_FORMS:
+        raise TooManyError(f"more than {MOST_FORMS} forms")
+    return found
+
+
+def greatest(form: Form) -> int:
+    """How many events a form with exact numbers takes at most."""
+    if isinstance(form, One):
+        return form.most or 0
+    if isinstance(form, Either):
+        return max(map(greatest, form.forms))
+    if isinstance(form, Round):
+        return greatest(form.form)
+    below = form.items if isinstance(form, Row) else form.sides if isinstance(form, Beside) else ()
+    return sum(map(greatest, below))
 
 
 def in_line(forms: Sequence[Form], most: int) -> Iterator[tuple[tuple[Form, ...], int]]:
@@ -201,7 +225,8 @@ def enough(form: Form, state: State) -> bool:
         return enough(form.forms[state[0]], state[1])
     if isinstance(form, Rounds):
         return len(whole_rounds(form, state)) >= form.least
-    return enough(form.form, state) if isinstance(form, Round) else True
+    # A round has an event.
+    return not isinstance(form, Round) or (enough(form.form, state) and bool(events_of(form, state, ())))
 
 
 def whole_rounds(form: Rounds, state: State) -> tuple[State, ...]:
@@ -462,10 +487,8 @@ def per_start(asked: Asked, strict: bool, after_match: str, repetition: str) -> 
     """The matches of all starts, each with the absences of its way."""
     found: list[tuple[Kept, tuple[Absence, ...]]] = []
     resume = 0
-    tries = [
-        [way] if repetition == "maximal" else [form for form, _ in counted(way, len(asked.events))]
-        for way in ways_of(asked, asked.pattern, repetition == "all")
-    ]
+    ways = ways_of(asked, asked.pattern, repetition == "all")
+    tries = [[way] if repetition == "maximal" else exact(way, len(asked.events)) for way in ways]
     for start in range(len(asked.events)):
         if start < resume:
             continue
@@ -493,6 +516,10 @@ def resumed(kept: Kept, start: int, after_match: str) -> int:
     if number == start:
         raise NoSkipError(f"{name} begins the match")
     return number
+
+
+class TooManyError(Exception):
+    """More forms than are tried."""
 
 
 class NoSkipError(Exception):
