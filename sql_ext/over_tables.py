@@ -195,6 +195,23 @@ def lake_over(
     return lake, {**others, "stream": STREAM}
 
 
+def lake_of_events(lake: Lake, events: DataFrame, elsewhere: Callable[[], DataFrame]) -> TableLake:
+    """A lake whose events are a plan of Spark's.
+
+    Parameters
+    ----------
+    lake
+        Whose stream they are of.
+    events
+        As the table `events` has them.
+    elsewhere
+        The same in a session of their own.
+    """
+    database = _Events(lake.spark, "", "", events=events)
+    unused: Any = None
+    return TableLake(database, _NoFiles(), unused, unused, Published(None), elsewhere)  # type: ignore[arg-type]
+
+
 class _Table:
     """The rows of a table as events.
 

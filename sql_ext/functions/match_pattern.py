@@ -28,6 +28,7 @@ from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.learning import from_tasks
 from patternlake.sql_ext.measured_rows import check_names, found_schema, names_found, with_measures
+from patternlake.sql_ext.spark_definitions import with_definitions
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.told_by_tasks import FromTasks
 from patternlake.sql_ext.unseen import tell_unseen
@@ -57,6 +58,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
             "neither a pattern nor a query is given; give stream and pattern, or query => the name of a kept pattern"
         )
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
+    lake, facts = with_definitions(lake, facts, arguments)
     seen = seen_by(lake, facts, arguments)
     reads = reads_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
     where, request = conditions(reads, arguments), reads.request

@@ -10,6 +10,10 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.language.query.tree import Query
 
+DEFINED = "defined"
+"""Of a stream's configuration: DEFINE primitives whose conditions are known of each event, and the attributes that say
+so."""
+
 
 def parse_over(text: str, stream: Mapping[str, Any]) -> Query:
     """Read a pattern over a stream.
@@ -20,7 +24,7 @@ def parse_over(text: str, stream: Mapping[str, Any]) -> Query:
         The pattern.
     stream
         Its configuration; ``partition`` are the columns of PARTITION BY where the pattern says none, and
-        ``partition_is_given`` tells that it may not.
+        ``partition_is_given`` tells that it may not. `DEFINED`: conditions that need not be read.
 
     Raises
     ------
@@ -35,6 +39,10 @@ def parse_over(text: str, stream: Mapping[str, Any]) -> Query:
     ('key',)
     """
     query = parse(text)
+    if defined := stream.get(DEFINED):
+        # Each is an attribute of its own, which says where the condition holds.
+        define = (replace(one, predicate=defined.get(one.name, one.predicate)) for one in query.define)
+        query = replace(query, define=tuple(define))
     if query.partition and stream.get("partition_is_given"):
         raise ArgumentError("PARTITION BY stands beside the table and in the pattern; say it once, beside the table")
     return query if query.partition else replace(query, partition=tuple(stream.get("partition", ())))
