@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events
+from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.plans.trees import forced_plan
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
+from patternlake.udfs.language.predicate.aggregates import aggregated
 from patternlake.udfs.language.predicate.columns import Column, value_type
+from patternlake.udfs.language.predicate.expressions import Aggregate
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
 
@@ -116,3 +120,27 @@ def final_rows(
     sure = final(pattern, found, events, Moment(watermark), policy=policy, after_match=after_match)
     rows = [row for _, row in rows_of(found)]
     return rows, [row for row, is_sure in zip(rows, sure.tolist(), strict=True) if is_sure]
+
+
+def values_of(pattern: KleenePattern, events: Events, matches: Matches) -> Mapping[Aggregate, Column]:
+    """Each aggregate of a query for each row of an answer.
+
+    Parameters
+    ----------
+    pattern, events
+        What was matched.
+    matches
+        r rows.
+
+    Returns
+    -------
+    dict
+        For each aggregate a column of r values.
+    """
+    width = len(matches.operands)
+    found: dict[Aggregate, Column] = {}
+    for one, number in pattern.aggregates.items():
+        place = np.arange(len(matches), dtype=np.int64) * width + pattern.positive.index(number)
+        match, at = expanded(matches.offsets[place], matches.offsets[place + 1])
+        found[one] = aggregated(one, partial(events.column, rows=matches.bound[at]), match, len(matches))
+    return found

@@ -16,7 +16,7 @@ from naive.kleene_kernels import column
 from naive.predicate_trees import POOLS, stored
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language.predicate.aggregates import aggregated, aggregates_in, with_columns, written
+from patternlake.udfs.language.predicate.aggregates import aggregated, aggregates_in, with_columns
 from patternlake.udfs.language.predicate.allowed import AGGREGATES
 from patternlake.udfs.language.predicate.expressions import Aggregate, Field
 from patternlake.udfs.language.predicate.predicates import Scope, bind, parse_predicate
@@ -153,10 +153,3 @@ def aggregates_of(text: str) -> tuple[Aggregate, ...]:
 def test_collected_events_are_read_in_match_pattern_alone() -> None:
     with pytest.raises(PredicateError, match=r"b\[last\].x is of the events that an operand has collected"):
         bind(parse_predicate("b[last].x > 1"), replace(SCOPE, aggregates=False))
-
-
-def test_values_are_written_as_spark_casts_them() -> None:
-    assert written(column([1e10, None, math.nan], "double")) == ["1.0E10", None, "NaN"]
-    assert written(column([0.0, -0.0, 0.0], "double")) == ["0.0", "-0.0", "0.0"]
-    assert written(column([dt.datetime(2013, 1, 31, 23, 59, 59, 500_000)], "timestamp")) == ["2013-01-31 23:59:59.5"]
-    assert written(column(["x", None], "string")) == ["x", None]

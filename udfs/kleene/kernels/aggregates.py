@@ -5,18 +5,14 @@ Source: `aggregate_conditions`: judged of whole matches, beside ``!X``, never st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from time import perf_counter
 
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.events import Stream
-from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.collecting import Collected
-from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.layout import Layout
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.work import Work, aggregate
@@ -65,30 +61,6 @@ def holding(
         if work is not None:
             work.add(aggregate(number), int(holds.sum()), perf_counter() - begun)
     return holds
-
-
-def values_of(pattern: KleenePattern, events: Events, matches: Matches) -> Mapping[Aggregate, Column]:
-    """Each aggregate of a query for each row of an answer.
-
-    Parameters
-    ----------
-    pattern, events
-        What was matched.
-    matches
-        r rows.
-
-    Returns
-    -------
-    dict
-        For each aggregate a column of r values.
-    """
-    width = len(matches.operands)
-    found: dict[Aggregate, Column] = {}
-    for one, number in pattern.aggregates.items():
-        place = np.arange(len(matches), dtype=np.int64) * width + pattern.positive.index(number)
-        match, at = expanded(matches.offsets[place], matches.offsets[place + 1])
-        found[one] = aggregated(one, partial(events.column, rows=matches.bound[at]), match, len(matches))
-    return found
 
 
 def _collected_by(layout: Layout, matches: Collected, operand: int) -> tuple[IntArray, IntArray]:

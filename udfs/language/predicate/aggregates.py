@@ -127,9 +127,3 @@ def _sum(column: Column, group: IntArray, groups: int) -> NDArray[np.int64] | ND
     total = np.zeros(groups, np.int64)
     np.add.at(total, group, column.values)
     return total
-
-
-def written(column: Column) -> list[str | None]:
-    """One-dimensional values as texts, as Spark casts them to STRING; None for NULL."""
-    texts = cast(column, "string")
-    return [text if known else None for text, known in zip(texts.values.tolist(), texts.known.tolist(), strict=True)]
