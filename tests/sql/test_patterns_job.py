@@ -73,6 +73,9 @@ EVERY = {
         "query": "A & B WHERE A.x + B.x > more AND [s] MEASURES A.x + more AS m WITHIN 7 SEC",
         "params": {"more": "4"},
     },
+    "kp_silent": {"query": "A ; !B PARTITION BY key WITHIN 4 SEC"},
+    "kp_late": {"query": "A ; B ; !C @(t(C) - t(B) < 3 SEC) WITHIN 5 SEC", "policy": "skip_till_next"},
+    "kp_quiet": {"query": "!C ; A ; !B PARTITION BY key WITHIN 3 EVENTS"},
 }  # fmt: skip
 
 

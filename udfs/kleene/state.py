@@ -1,10 +1,11 @@
 """What is remembered of a kept pattern between batches: which events may still take part in a match that is not final.
 
 Source: SPEC section 3 and Behravesh et al., continuous matching. WITHIN bounds it. A match that is not final has its
-first event inside the last window before the watermark; where a last ``+`` or ``*`` may still grow, one window more
-tells what could be added before its first event. Windows of time, and windows of events of a stream without
-partitions, give one moment for the whole stream: the events from there on are read again. A partition of which windows
-count the events may have been quiet for years, so its last events are kept as rows of their own.
+first event inside the last window before the watermark; where a last ``+`` or ``*`` may still grow, or something must
+be absent behind it, one window more tells what could be added before its first event. Windows of time, and windows of
+events of a stream without partitions, give one moment for the whole stream: the events from there on are read again. A
+partition of which windows count the events may have been quiet for years, so its last events are kept as rows of their
+own.
 """
 
 from __future__ import annotations
@@ -58,10 +59,12 @@ def reach(pattern: KleenePattern, policy: str) -> int:
     """How far before the watermark events may still matter: microseconds, or events of a partition.
 
     Of a window of n events that is still open, one is to come. The pattern has WITHIN. What must not come first lies up
-    to one window before the match, and deadlines reach beyond their windows on either side.
+    to one window before the match, and so does what could be added to one that waits for the end of its window; and
+    deadlines reach beyond their windows on either side.
     """
     assert pattern.within is not None
-    windows = 2 if (policy == "skip_till_any" and pattern.open_end) or pattern.looked_at_first else 1
+    waits = pattern.open_end or any(not gap.right for gap in pattern.gaps)
+    windows = 2 if (policy == "skip_till_any" and waits) or pattern.looked_at_first else 1
     if pattern.within.counted:
         return windows * max(1, pattern.within.amount - 1)
     return windows * pattern.within.amount + 2 * pattern.beyond_window

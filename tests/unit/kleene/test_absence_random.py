@@ -74,7 +74,7 @@ def test_what_is_final_stays_whatever_comes(seed: int) -> None:
             if sure:
                 final_rows += 1
                 assert later.get(repr(row)), (text, policy, after, known, rest, watermark, row)
-    assert final_rows > 20
+    assert final_rows > 5
 
 
 @pytest.mark.slow
