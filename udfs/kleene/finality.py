@@ -142,11 +142,11 @@ def absences_over(
         bool[n]: the events that no later one could come before, and those whose window none can lie in.
     """
     over = np.ones(len(matches), np.bool_)
-    followed = [line for line in pattern.linearizations if any(not gap.right for gap in line.gaps)]
-    if not followed or not len(matches):
+    ending = [line for line in pattern.linearizations if any(not gap.right for gap in line.gaps)]
+    if not ending or not len(matches):
         return over
     bound = _Bound(pattern, matches, events)
-    for linearization in followed:
+    for linearization in ending:
         rows = np.flatnonzero(over & bound.may_be_of(linearization))
         for gap in linearization.gaps:
             if gap.right:
@@ -157,7 +157,7 @@ def absences_over(
             if gap.behind:
                 last = bound.extreme(gap.left, last=True)[rows]
                 # Without an event on its side nothing is asked.
-                ended |= (last < 0) | _followed(events, settled, np.maximum(last, 0))
+                ended |= (last < 0) | followed(events, settled, np.maximum(last, 0))
             over[rows[~ended]] = False
     return over
 
@@ -178,7 +178,12 @@ def _ended(bound: _Bound, negated: int, rows: IntArray, moment: Moment, expired:
     return np.where(deadline < NEVER, ended, expired[bound.matches.first_events[rows]])
 
 
-def _followed(events: Events, settled: BoolArray, last: IntArray) -> BoolArray:
+def window_over(pattern: KleenePattern, events: Events, moment: Moment) -> BoolArray:
+    """bool[n]: the events whose window no later event can lie in."""
+    return _expired(pattern, events, moment, moment.settled(events))
+
+
+def followed(events: Events, settled: BoolArray, last: IntArray) -> BoolArray:
     """bool[k]: the events directly behind which another one is settled."""
     ordinals = ranks(events.keys) if events.ordinals is None else events.ordinals
     greatest = np.full(int(events.keys.max(initial=0)) + 1, -1, np.int64)

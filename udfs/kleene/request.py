@@ -10,6 +10,7 @@ from patternlake.udfs.arguments import check_bounds, check_key, given
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.from_config import compile_text
+from patternlake.udfs.kleene.near_misses import check_partial
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.judged_conditions import seen_texts, shares_of
 from patternlake.udfs.kleene.plans.observations import Seen
@@ -91,6 +92,8 @@ class KleeneRequest:
         How the work is dealt out.
     replanning
         By what the plan was chosen, and how far it may be off; None: it stays.
+    partial
+        Whether near misses are among the rows.
     """
 
     pattern: KleenePattern
@@ -105,6 +108,7 @@ class KleeneRequest:
     before: Moment | None
     portions: Portions
     replanning: Replanning | None = None
+    partial: bool = False
 
     @property
     def now(self) -> Moment | None:
@@ -213,6 +217,7 @@ def check_request(
             bucket=max(1, int(statistics.duration) // tasks),
         ),
         replanning=replanning,
+        partial=given(arguments, "partial", False),
     )
     return KleeneReads(request, at.rows, names)
 
@@ -274,6 +279,8 @@ def _checked(
     names = [pattern.operands[number].name for number in pattern.positive]
     check_arguments(policy, after_match, most, names)
     check_key(arguments, configuration, partitioned=bool(pattern.partition))
+    if given(arguments, "partial", False):
+        check_partial(pattern, policy)
     return _Compiled(pattern, types, policy), at
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from patternlake.udfs.arrays import BoolArray
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.measures.of_matches import KEPT, kept_texts, measure_columns, with_columns
 from patternlake.udfs.measures.pattern_measures import PatternMeasures
@@ -34,6 +34,9 @@ ROWS = pa.schema(
 )
 """Rows of the answer, in the order of keys, then of the positions of their events; numbered in each partition. What
 measures need of the matches stands behind these columns."""
+
+MISSING = pa.schema([("missing", pa.string()), ("deadline", _MOMENT)])
+"""What near misses have besides."""
 
 MATCHES = pa.schema(
     [
@@ -91,6 +94,30 @@ def answer_rows(
         return answer
     found = measure_columns(measures, rows, matches.event_offsets, matches.events, matches.bound_operands)
     return with_columns(answer, found)
+
+
+def with_missing(rows: pa.Table, missing: Sequence[str | None], deadlines: IntArray) -> pa.Table:
+    """Rows of the answer with what each awaits.
+
+    Parameters
+    ----------
+    rows
+        r rows that begin with the columns of `ROWS`.
+    missing
+        The operand that each awaits; None for a whole match.
+    deadlines
+        int64[r]: microseconds from which on it is too late, or `near_misses.NEVER`.
+
+    Returns
+    -------
+    pyarrow.Table
+        With the columns of `MISSING` behind those of `ROWS`.
+    """
+    known = deadlines < np.iinfo(np.int64).max
+    until = pa.array(np.where(known, deadlines, 0), mask=~known).cast(_MOMENT)
+    at = len(ROWS)
+    rows = rows.add_column(at, MISSING.field("missing"), pa.array(missing, pa.string()))
+    return rows.add_column(at + 1, MISSING.field("deadline"), until)
 
 
 def match_rows(

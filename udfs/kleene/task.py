@@ -15,9 +15,11 @@ from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.first_events import by_first_events, can_be_divided
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
+from patternlake.udfs.kleene.near_misses import WHOLE, with_near_misses
 from patternlake.udfs.kleene.plans.replanning import Replanning
+from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
-from patternlake.udfs.kleene.result import answer_rows
+from patternlake.udfs.kleene.result import answer_rows, with_missing
 from patternlake.udfs.kleene.work import Work, work_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
 from patternlake.udfs.partitions import number_partitions, order_of, partition_codes
@@ -166,6 +168,9 @@ def answered(
     def matched(first: int, last: int) -> pa.Table:
         events = given.events(request, first, last)
         begins = _may_begin(request, portion, events)
+        if request.partial:
+            cut = request.truncate and last - first <= 1
+            return _written_with_near_misses(request, given, first, last, events, begins, write, truncate=cut)
         found = _matches(request, events, begins, work, truncate=request.truncate and last - first <= 1)
         return _written(request, given, first, last, events, found, write)
 
@@ -270,6 +275,51 @@ def _written(
         new = np.flatnonzero(~_final(request, matches, events, request.before))
         matches, sure = matches.take(new), sure[new]
     return write(matches, given, sure, given.rows_of(first, last))
+
+
+def _written_with_near_misses(
+    request: KleeneRequest,
+    given: Portion,
+    first: int,
+    last: int,
+    events: Events,
+    begins: BoolArray | None,
+    write: Write,
+    *,
+    truncate: bool,
+) -> pa.Table:
+    """The rows of the matches, and of what began and is not complete: what each awaits, and until when."""
+    pattern = request.pattern
+
+    def match(part: KleenePattern, after_match: str = "next") -> Matches:
+        # A start has one match at most, so there are no more than events.
+        return match_events(
+            part,
+            events,
+            policy=request.policy,
+            after_match=after_match,
+            max_matches=max(1, len(events)),
+            begins=begins,
+        )
+
+    found = match(pattern, request.after_match)
+    begun = with_near_misses(
+        pattern,
+        events,
+        found,
+        match,
+        after_match=request.after_match,
+        max_matches=request.max_matches,
+        truncate=truncate,
+    )
+    sure = _final(request, begun.matches, events, request.now)
+    sure = begun.final(pattern, events, request.now, sure, strict=request.policy == "strict")
+    rows = write(begun.matches, given, sure, given.rows_of(first, last))
+    return with_missing(
+        rows,
+        [None if n == WHOLE else pattern.operands[n].name for n in begun.missing.tolist()],
+        begun.deadlines(pattern),
+    )
 
 
 def _final(request: KleeneRequest, matches: Matches, events: Events, moment: Moment | None) -> BoolArray:

@@ -1,0 +1,145 @@
+"""Near misses: what began and is not complete, what it awaits, until when, and whether that is past."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from naive.absence_random import Pattern, random_events
+from naive.kleene import Event
+from naive.kleene_begun import near_misses
+from naive.kleene_kernels import compiled, events_of, rows_of
+from naive.kleene_random import TYPES, Language
+from naive.kleene_random import random_events as language_events
+from naive.kleene_steps import NoSkipError, UndefinedError
+from test_absence import minutes
+
+from patternlake.udfs.errors import ArgumentError, PatternError, PatternLakeError
+from patternlake.udfs.kleene.finality import Moment, final
+from patternlake.udfs.kleene.kernels.matching import match_events
+from patternlake.udfs.kleene.near_misses import NEVER, WHOLE, Begun, check_partial, with_near_misses
+
+MINUTE = 60_000_000
+FORMS = ("absence", "deadline", "directly", "optional", "bounded", "until")
+
+
+def begun(
+    text: str, events: list[Event], policy: str, after_match: str = "next"
+) -> tuple[Begun, list[tuple[str, str]]]:
+    """What began, and each row as its positions and the operand that it awaits."""
+    pattern = compiled(text, TYPES, policy=policy)
+    check_partial(pattern, policy)
+    given = events_of([events], TYPES)
+    found = match_events(pattern, given, policy=policy, after_match=after_match)
+    made = with_near_misses(
+        pattern,
+        given,
+        found,
+        lambda part: match_events(part, given, policy=policy),
+        after_match=after_match,
+        max_matches=1_000_000,
+        truncate=False,
+    )
+    names = ["" if number == WHOLE else pattern.operands[number].name for number in made.missing.tolist()]
+    return made, [(repr(row), name) for (_, row), name in zip(rows_of(made.matches), names, strict=True)]
+
+
+def told(text: str, events: str, policy: str, watermark: float, after_match: str = "next") -> list[str]:
+    """The rows as words: events, the operand awaited and the minute of the deadline, and ``final``."""
+    known = minutes(events)
+    pattern = compiled(text, TYPES, policy=policy)
+    made, rows = begun(text, known, policy, after_match)
+    given, moment = events_of([known], TYPES), Moment(int(watermark * MINUTE))
+    sure = final(pattern, made.matches, given, moment, policy=policy, after_match=after_match)
+    sure = made.final(pattern, given, moment, sure, strict=policy == "strict")
+    name = {event.position: event.name for event in known}
+    found = []
+    for (_, row), (_, missing), end, past in zip(
+        rows_of(made.matches), rows, made.deadlines(pattern).tolist(), sure.tolist(), strict=True
+    ):
+        words = " ".join(f"{name[place]}{place}" for place in sorted(p for run in row.values() for p in run))
+        awaits = f" awaits {missing}" if missing else ""
+        until = "" if end == NEVER else f" until {end // MINUTE}"
+        found.append(f"{words}{awaits}{until}{' final' if past else ''}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "events", "policy", "watermark", "rows"),
+    [
+        (
+            "A ; B ; C WITHIN 5 MIN",
+            "A1 B2 C3 A4 B5 A8 X9",
+            "skip_till_next",
+            9,
+            ["A1 B2 C3 final", "A4 B5 awaits C until 9 final", "A8 awaits B until 13"],
+        ),
+        ("A ; B", "A1 X2", "skip_till_next", 9, ["A1 awaits B"]),
+        ("A ; B ; C", "A1 B2 X3 C4", "strict", 2, ["A1 B2 awaits C"]),
+        ("A ; B ; C", "A1 B2 X3 C4", "strict", 3, ["A1 B2 awaits C final"]),
+        ("A ; B[3] ; C WITHIN 9 MIN", "A1 B2 B3", "skip_till_next", 3, ["A1 B2 B3 awaits B until 10"]),
+        ("A ; B+ ; C WITHIN 9 MIN", "A1 B2 B3", "skip_till_next", 3, ["A1 B2 B3 awaits C until 10"]),
+        ("A ; B? ; C WITHIN 9 MIN", "A1", "skip_till_next", 3, ["A1 awaits C until 10"]),
+        # Of several ways the one that came furthest.
+        ("(A ; D) | (A ; B ; C) WITHIN 9 MIN", "A1 B2", "skip_till_next", 3, ["A1 B2 awaits C until 10"]),
+        # What is ruled out awaits nothing, at the end or on the way.
+        ("A ; !X ; B WITHIN 9 MIN", "A1 X2 B3 A4 X5", "skip_till_next", 5, []),
+        ("A ; B ; !C WITHIN 9 MIN", "A1 B2 C3 A4 B5", "skip_till_next", 5, ["A4 B5"]),
+        ("A ; B+ ; C WHERE COUNT(B.x) > 5 WITHIN 9 MIN", "A1 B2 C3", "skip_till_next", 5, []),
+        # In events there is no moment, and so many events end it.
+        ("A ; B WITHIN 2 EVENTS", "A1 X2 A3", "skip_till_next", 3, ["A1 awaits B final", "A3 awaits B"]),
+    ],
+)
+def test_near_misses(text: str, events: str, policy: str, watermark: float, rows: list[str]) -> None:
+    assert told(text, events, policy, watermark) == rows
+
+
+def test_a_start_inside_of_a_match_is_no_near_miss_where_the_search_goes_on_behind_it() -> None:
+    assert told("A ; B ; C", "A1 A2 B3 C4 A5", "skip_till_next", 5, "past_last") == ["A1 B3 C4 final", "A5 awaits B"]
+
+
+@pytest.mark.parametrize(
+    ("text", "policy", "message"),
+    [
+        ("A ; B", "skip_till_any", "skip_till_any has no one way on from a start"),
+        ("A ; (B ; C)+", "skip_till_next", "takes no repetition of a group"),
+        ("A ; (B & C)", "skip_till_next", "takes no '&' and no OF"),
+        ("2 OF (A, B, C)", "strict", "takes no '&' and no OF"),
+    ],
+)
+def test_what_has_no_near_misses_is_refused(text: str, policy: str, message: str) -> None:
+    with pytest.raises(PatternLakeError) as error:
+        check_partial(compiled(text, TYPES, policy=policy), policy)
+    assert message in str(error.value)
+
+
+def check(rng: random.Random) -> bool:
+    """Whether a random question is one that can be asked; its rows are those of the oracle."""
+    policy = rng.choice(["skip_till_next", "strict"])
+    if rng.random() < 0.5:
+        text, after = Pattern(rng, scan=True).text, rng.choice(["next", "past_last"])
+        events = random_events(rng, rng.randint(0, 8))
+        events = [Event(e.position, e.time, e.name, {**e.values, "n": 1, "s": "a"}) for e in events]
+    else:
+        asked = Language(rng, policy=policy, forms=[form for form in FORMS if rng.random() < 0.5])
+        text, after, events = asked.text, asked.after_match, language_events(rng, rng.randint(0, 9))
+    try:
+        _, rows = begun(text, events, policy, after)
+        wanted = near_misses(text, events, TYPES, policy=policy, after_match=after)
+    except (PatternError, ArgumentError, NoSkipError, UndefinedError):
+        return False
+    told = [(row, missing) for row, missing in rows if missing]
+    assert sorted(told) == sorted((repr(row), missing) for row, missing in wanted), (text, policy, after, events)
+    return True
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_near_misses_are_those_of_the_oracle(seed: int) -> None:
+    rng = random.Random(seed)
+    assert sum(check(rng) for _ in range(80)) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 150))
+def test_many_more_near_misses(seed: int) -> None:
+    test_near_misses_are_those_of_the_oracle(seed)
