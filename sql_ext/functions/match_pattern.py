@@ -63,7 +63,9 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     reads = reads_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
     where, request = conditions(reads, arguments), reads.request
     told = tell_unseen(request.pattern.asked_names, facts.counts)
-    gathered = around_anchors(lake, request.pattern, events_of(request, where), facts.counts)
+    gathered = events_of(request, where)
+    if not request.partial:
+        gathered = around_anchors(lake, request.pattern, gathered, facts.counts)
 
     def here(rows: list[pa.Table]) -> pa.Table | None:
         if not request.pattern.partition and rows[0].num_rows > WHOLE_EVENTS:
@@ -81,10 +83,10 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
             observer = from_tasks(lake.spark.sparkContext, lake.learned.location, facts.number)
         return _dealt(dealt, dealing_of(gathered, dealt, partial(collect_apart, lake)), observer)
 
-    measures = request.pattern.measures
-    check_names(measures, COLUMNS)
-    rows = answer(lake, [gathered], here, by_portions, found_schema(COLUMNS, measures))
-    return with_measures(rows, COLUMNS, measures, lasting=not told)
+    measures, columns = request.pattern.measures, columns_of_answer(request)
+    check_names(measures, columns)
+    rows = answer(lake, [gathered], here, by_portions, found_schema(columns, measures))
+    return with_measures(rows, columns, measures, lasting=not told)
 
 
 def seen_by(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any], *, at_once: bool = False) -> Seen | None:
@@ -162,8 +164,13 @@ def in_one_order(request: KleeneRequest, found: DataFrame) -> DataFrame:
     more = (total > request.max_matches) | F.max("truncated").over(everything)
     rows = found.withColumns({"match_no": F.row_number().over(order).cast("bigint"), "truncated": more})
     return tasks.limit_matches(rows, request.max_matches, truncate=request.truncate).select(
-        names_found(COLUMNS, request.pattern.measures)
+        names_found(columns_of_answer(request), request.pattern.measures)
     )
+
+
+def columns_of_answer(request: KleeneRequest) -> Mapping[str, str]:
+    """The columns of an answer before its measures: with near misses two more."""
+    return {**COLUMNS, **MISSING} if request.partial else COLUMNS
 
 
 COLUMNS = {
@@ -177,6 +184,8 @@ COLUMNS = {
     "final": "BOOLEAN",
     "truncated": "BOOLEAN",
 }
+MISSING = {"missing": "STRING", "deadline": "TIMESTAMP"}
+"""What rows have besides where near misses are among them."""
 
 
 @table_function(plan=_plan, columns=COLUMNS)
@@ -196,6 +205,7 @@ def match_pattern(
     as_of: datetime | str | None = None,
     query: str | None = None,
     repetition: str = "maximal",
+    partial: bool = False,
     name: str | None = None,
     time: str | None = None,
 ) -> DataFrame:
@@ -233,6 +243,8 @@ def match_pattern(
         Name of a kept pattern, in the place of stream, pattern, policy, after_match, params and repetition.
     repetition
         ``maximal``: a repeated operand takes all that can be added; ``all``: every choice of at least its least number.
+    partial
+        Give near misses, too: what has begun and is not complete, under ``skip_till_next`` and ``strict``.
     name, time
         Of a table in the place of the stream: the columns of events' names and times.
 
@@ -240,8 +252,8 @@ def match_pattern(
     -------
     DataFrame
         ``match_no BIGINT, key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time
-        TIMESTAMP, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, truncated BOOLEAN``, then a column for each of
-        the pattern's MEASURES, of the type that Spark gives it.
+        TIMESTAMP, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, truncated BOOLEAN``, with `partial` ``missing
+        STRING, deadline TIMESTAMP``, then a column for each of the pattern's MEASURES, of the type that Spark gives it.
 
     Raises
     ------

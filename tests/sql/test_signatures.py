@@ -63,6 +63,7 @@ MATCH_PATTERN = [
     ("as_of", "TIMESTAMP", "NULL"),
     ("query", "STRING", "NULL"),
     ("repetition", "STRING", "'maximal'"),
+    ("partial", "BOOLEAN", "false"),
 ]
 EXPLAIN_PATTERN = [
     ("stream", "STRING", REQUIRED),
@@ -219,6 +220,19 @@ RETURNS = {
         ("bindings", "map<string,array<bigint>>"),
         ("final", "boolean"),
         ("truncated", "boolean"),
+    ],
+    "match_pattern('worked', 'A ; B', policy => 'strict', partial => true)": [
+        ("match_no", "bigint"),
+        ("key", "string"),
+        ("first_position", "bigint"),
+        ("last_position", "bigint"),
+        ("first_time", "timestamp"),
+        ("last_time", "timestamp"),
+        ("bindings", "map<string,array<bigint>>"),
+        ("final", "boolean"),
+        ("truncated", "boolean"),
+        ("missing", "string"),
+        ("deadline", "timestamp"),
     ],
     "explain_pattern('worked', 'A ; B')": [
         ("line", "int"),

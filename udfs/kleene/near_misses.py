@@ -144,7 +144,7 @@ def check_partial(pattern: KleenePattern, policy: str) -> None:
     Raises
     ------
     ArgumentError
-        The policy is ``skip_till_any``.
+        The policy is ``skip_till_any``, or repeated operands take every choice.
     UnsupportedOperatorError
         A group is repeated, or operands stand in any order; the place is that operator.
     """
@@ -152,6 +152,11 @@ def check_partial(pattern: KleenePattern, policy: str) -> None:
         raise ArgumentError(
             "partial => true tells how far each start came, and skip_till_any has no one way on from a start; ask with "
             "policy => 'skip_till_next' or 'strict'"
+        )
+    if pattern.every:
+        raise ArgumentError(
+            "partial => true tells how far each start came, and repetition => 'all' stops it at every place; ask with "
+            "repetition => 'maximal'"
         )
     for node in pattern.query.pattern.walk():
         message = None

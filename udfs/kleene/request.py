@@ -84,7 +84,8 @@ class KleeneRequest:
     key
         The key asked for, or None.
     watermark
-        Of the publication, microseconds, or None.
+        Up to when, microseconds, nothing is to come: that of the publication, no later than what is read for an
+        absence; or None.
     before
         Matches that were final at this earlier moment are left out; None: no match is. Under ``past_last`` the events
         that they rule out are not given.
@@ -205,7 +206,7 @@ def check_request(
         max_matches=given(arguments, "max_matches", MAX_MATCHES),
         truncate=given(arguments, "truncate", False),
         key=arguments.get("key"),
-        watermark=at.watermark,
+        watermark=_known_until(pattern, at.watermark, arguments.get("to_time")),
         before=None if carried is None else carried.before,
         portions=Portions(
             low=low,
@@ -282,6 +283,13 @@ def _checked(
     if given(arguments, "partial", False):
         check_partial(pattern, policy)
     return _Compiled(pattern, types, policy), at
+
+
+def _known_until(pattern: KleenePattern, watermark: int | None, to_time: int | None) -> int | None:
+    """The watermark, or the end of what is read where something must be absent: behind it nothing is known."""
+    if watermark is None or to_time is None or all(gap.right for gap in pattern.gaps):
+        return watermark
+    return min(watermark, to_time + 1)
 
 
 def _ranked(check: _Compiled) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+import test_kept_patterns
 from naive.absence_random import Pattern, random_events
 from naive.kleene import Event
 from naive.kleene_begun import near_misses
@@ -15,9 +16,12 @@ from naive.kleene_steps import NoSkipError, UndefinedError
 from test_absence import minutes
 
 from patternlake.udfs.errors import ArgumentError, PatternError, PatternLakeError
+from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.finality import Moment, final
+from patternlake.udfs.kleene.from_config import arguments_of
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.near_misses import NEVER, WHOLE, Begun, check_partial, with_near_misses
+from patternlake.udfs.limits import TooManyMatchesError
 
 MINUTE = 60_000_000
 FORMS = ("absence", "deadline", "directly", "optional", "bounded", "until")
@@ -143,3 +147,56 @@ def test_near_misses_are_those_of_the_oracle(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 150))
 def test_many_more_near_misses(seed: int) -> None:
     test_near_misses_are_those_of_the_oracle(seed)
+
+
+def answered(
+    monkeypatch: pytest.MonkeyPatch, text: str, events: list[Event], task_events: int
+) -> list[tuple[str, ...]]:
+    """The rows of an answer that is dealt out to tasks of so many events."""
+    monkeypatch.setattr(request, "TASK_EVENTS", task_events)
+    monkeypatch.setattr(request, "MARGINS", 1)
+    monkeypatch.setattr(test_kept_patterns, "arguments_of", lambda of: {**arguments_of(of), "partial": True})
+    kept = test_kept_patterns.Kept(text, "skip_till_next")
+    kept.ingest(events)
+    rows = kept.from_scratch().values()
+    return sorted(
+        (str(row["bindings"]), str(row["missing"]), str(row["deadline"]), str(row["final"]), str(row["first_position"]))
+        for row in rows
+    )
+
+
+def test_tasks_tell_of_the_near_misses_of_their_own_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [
+        Event(at, at * MINUTE, name, {"x": 1.0, "n": 1, "s": "k"}) for at, name in enumerate("ABAXABCAXXXA", start=1)
+    ]
+    whole = answered(monkeypatch, "A ; B ; C WITHIN 3 MIN", events, 100_000)
+    assert [(row[1], row[2], row[3], row[4]) for row in sorted(whole, key=lambda row: int(row[4]))] == [
+        ("C", "1970-01-01 00:04:00+00:00", "True", "1"),
+        ("B", "1970-01-01 00:06:00+00:00", "True", "3"),
+        ("None", "None", "True", "5"),
+        ("B", "1970-01-01 00:11:00+00:00", "True", "8"),
+        ("B", "1970-01-01 00:15:00+00:00", "False", "12"),
+    ]
+    assert answered(monkeypatch, "A ; B ; C WITHIN 3 MIN", events, 2) == whole
+
+
+def test_near_misses_count_as_rows() -> None:
+    """`max_matches` bounds whole matches and near misses together."""
+    pattern, events = compiled("A ; B", TYPES, policy="skip_till_next"), events_of([minutes("A1 B2 A3 A4")], TYPES)
+    found = match_events(pattern, events, policy="skip_till_next")
+
+    def limited(*, truncate: bool) -> Begun:
+        return with_near_misses(
+            pattern,
+            events,
+            found,
+            lambda part: match_events(part, events, policy="skip_till_next"),
+            after_match="next",
+            max_matches=2,
+            truncate=truncate,
+        )
+
+    with pytest.raises(TooManyMatchesError):
+        limited(truncate=False)
+    cut = limited(truncate=True)
+    assert (cut.missing.tolist(), cut.matches.first_position.tolist(), cut.matches.truncated) == ([-1, 1], [1, 3], True)

@@ -154,12 +154,11 @@ class _Test:
         """The events of the match that may lie where a gap forbids others; None where there are none."""
         beside = set(self.joiner.layout.linearization.operands) - gap.left - gap.right
         slots = [slot for operand in beside for slot in self.joiner.layout.of_operand.get(operand, ())]
-        if not slots:
-            return None
         every = np.arange(len(self.matches), dtype=np.int64)
         size = np.int64(len(self.stream) + 1)
         found = [row * size + event for slot in slots for row, event in [_events_of(self.matches, slot, every)]]
-        return _Own(np.sort(np.concatenate(found)), size)
+        places = np.sort(np.concatenate([every[:0], *found]))
+        return _Own(places, size) if len(places) else None
 
     def only_slot(self, operand: int) -> int | None:
         """The slot of an operand that takes one event."""
