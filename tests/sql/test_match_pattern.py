@@ -107,6 +107,37 @@ def test_every_choice_of_what_a_repetition_takes_is_a_match_where_all_are_asked_
     assert error == "repetition must be one of maximal, all, not 'each'"
 
 
+def test_greedy_policies_take_the_whole_grammar(lake: SketchLake) -> None:
+    events = [E(at * 1000, "p", None, {"x": x}) for at, x in enumerate([1, 2, 3, 2])]
+    prices = published(lake, "kleene prices", events, attributes={"x": "double"})
+    rises = (
+        "s ; up+ up[] ; down DEFINE s AS TRUE, up AS TRUE, down AS TRUE "
+        "WHERE up[i].x > up[i-1].x AND FIRST(up.x) > s.x AND down.x < LAST(up.x)"
+    )
+    stream = published(lake, "kleene rounds", letters("abababcba"))
+    asked = [
+        pattern(prices, rises, policy="strict", after_match="past_last"),
+        pattern(stream, "(a ; b)+ ; c", policy="skip_till_next", after_match="past_last"),
+        pattern(stream, "(a & b) , c", policy="skip_till_next"),
+        pattern(stream, "a AS First ; b{2} AS Bs", policy="skip_till_next", after_match="LAST Bs"),
+        pattern(stream, "a ; b+ UNTIL c", policy="skip_till_next", repetition="all", from_time=moment(4000)),
+    ]
+    steered, rounds, beside, resumed, every = bound(lake, asked)
+    assert steered == [{"s": [1], "up": [2, 3], "down": [4]}]
+    assert rounds == [{"a": [1, 3, 5], "b": [2, 4, 6], "c": [7]}]
+    assert beside == [{"a": [5], "b": [6], "c": [7]}]
+    assert resumed == [{"First": [1], "Bs": [2, 4]}, {"First": [5], "Bs": [6, 8]}]
+    assert every == [{"a": [5], "b": [6]}]
+    errors = lake.errors(
+        [
+            pattern(stream, "a ; b", policy="skip_till_next", after_match="first d"),
+            pattern(stream, "a ; b", policy="skip_till_next", after_match="first a"),
+        ]
+    )
+    assert errors[0] == "after_match => 'first d': d is not an operand that takes events; operands are a, b"
+    assert errors[1].startswith("after_match => 'first a': the match that begins at position 1 begins with a,")
+
+
 @pytest.mark.slow
 def test_neighbours_compare_with_the_last_kept_event(lake: SketchLake) -> None:
     values = [E(number * 1000, "b", None, {"x": x}) for number, x in enumerate([5, 3, 4, 6])]
