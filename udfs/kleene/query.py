@@ -360,7 +360,7 @@ def compile_pattern(
     """
     engines.check(query, "kleene")
     scope = scope or Scope()
-    refuse_untaken(query, policy)
+    refuse_untaken(query, policy, every=repetition == "all")
     return _Compiler(query, scope, policy, every=repetition == "all").pattern()
 
 

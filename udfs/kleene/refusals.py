@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language.query.operators import Operator, uses
 from patternlake.udfs.language.query.tree import (
     Conjunction,
     Contiguous,
+    Disjunction,
     Event,
     Negation,
     Node,
@@ -25,15 +25,16 @@ Refusal = tuple[Span, str]
 ANY = "skip_till_any"
 
 
-def refuse_untaken(query: Query, policy: str) -> None:
-    """Refuse a query that the kleene engine does not match under a policy.
+def refuse_untaken(query: Query, policy: str, *, every: bool = False) -> None:
+    """Refuse a query that the kleene engine does not match under a policy; `every`: with ``repetition => 'all'``.
 
     Raises
     ------
     UnsupportedOperatorError
         The place is the first such one.
     """
-    refusals = [refusal for rule in _RULES for refusal in rule(query, policy)]
+    rules = (*_RULES, _rounds_that_begin_with_nothing) if every else _RULES
+    refusals = [refusal for rule in rules for refusal in rule(query, policy)]
     if refusals:
         place, message = min(refusals, key=lambda refusal: refusal[0].start)
         raise UnsupportedOperatorError(message, query.text, place.start, place.end)
@@ -103,6 +104,31 @@ def _one_until(query: Query, policy: str) -> Iterator[Refusal]:
                     yield inner.until.span, "UNTIL stands in a group that another UNTIL ends; write one of both"
 
 
+def _rounds_that_begin_with_nothing(query: Query, policy: str) -> Iterator[Refusal]:
+    """Under ``repetition => 'all'``: a round behind the first, or an alternative of one, that may leave out its first
+    operand. Where it does, the event that it leaves out would not be seen to begin the round.
+    """
+    for node in _outside_negations(query.pattern) if policy != ANY else ():
+        if isinstance(node, Repetition) and not isinstance(node.item, Event):
+            chooses = any(isinstance(inner, Disjunction) for inner in node.item.walk())
+            first = next(_optional_beginnings(node.item), None)
+            if first is not None and (chooses or node.maximum != 1):
+                message = "repetition => 'all' does not take a repeated group that may begin without this"
+                yield first.sign, f"{message}; begin it with what takes an event, or ask with repetition => 'maximal'"
+
+
+def _optional_beginnings(node: Node) -> Iterator[Node]:
+    """The repetitions that a part may begin with, and need not."""
+    if isinstance(node, Repetition):
+        if node.minimum == 0:
+            yield node
+        yield from _optional_beginnings(node.item)
+    elif not isinstance(node, Event):
+        children = node.children()
+        for child in children[:1] if isinstance(node, Sequence | Contiguous) else children:
+            yield from _optional_beginnings(child)
+
+
 _RULES: tuple[Callable[[Query, str], Iterator[Refusal]], ...] = (
     _repeated_groups,
     _time_conditions,
@@ -117,10 +143,6 @@ def _outside_negations(node: Node) -> Iterator[Node]:
     yield node
     for child in () if isinstance(node, Negation) else node.children():
         yield from _outside_negations(child)
-
-
-def _places(query: Query, operator: Operator) -> list[Span]:
-    return [place for used, place in uses(query) if used is operator]
 
 
 def _flat(node: Node) -> list[Node]:

@@ -59,6 +59,19 @@ def test_scans_refuse_what_has_no_reading(text: str, marked: str, said: str, pol
     assert said in raised.value.message
 
 
+@pytest.mark.parametrize("text", ["x ; (A? ; B)+", "((A ; B) | (C* ; B)){2}", "((A? ; B) | C)?", "((A* & B) ; C){2,}"])
+def test_every_choice_needs_rounds_that_begin_with_an_event(text: str) -> None:
+    with pytest.raises(PatternError, match="may begin without this") as raised:
+        compiled(text, TYPES, policy="skip_till_next", repetition="all")
+    assert text[raised.value.start] in "?*"
+    compiled(text, TYPES, policy="skip_till_next")
+
+
+@pytest.mark.parametrize("text", ["(A ; B?)+", "(A? ; B)?", "((A+ ; B) | C){2}"])
+def test_every_choice_takes_rounds_that_begin_with_an_event(text: str) -> None:
+    compiled(text, TYPES, policy="strict", repetition="all")
+
+
 def test_too_many_orders_are_refused() -> None:
     with pytest.raises(PatternError, match="more than 500 orders"):
         compiled(" & ".join(f"A{number}+" for number in range(7)), TYPES)
