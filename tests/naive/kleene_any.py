@@ -71,9 +71,9 @@ def assignments(asked: Asked, order: Order) -> Iterator[Assignment]:
     yield from go(0, 0, {})
 
 
-def can_grow(asked: Asked, order: Order, assignment: Assignment, slots: Sequence[Slot] | None = None) -> bool:
-    """Whether some event can be added to a repeated operand that has room; one of `slots` where they are given."""
-    for slot in order.slots if slots is None else slots:
+def can_grow(asked: Asked, order: Order, assignment: Assignment) -> bool:
+    """Whether some event can be added to a repeated operand that has room."""
+    for slot in order.slots:
         if slot.most is not None and len(assignment[slot]) >= slot.most:
             continue
         for number in range(len(asked.events)):

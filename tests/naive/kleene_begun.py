@@ -18,7 +18,6 @@ from naive.kleene_steps import (
     kept_of,
     names_in,
     resumed,
-    stopped,
     ways_of,
 )
 from naive.kleene_steps import Row as Items
@@ -60,10 +59,7 @@ def near_misses(
 
 def reached(one: Start) -> State:
     """What a start has taken when no event goes on."""
-    for number in range(one.start, len(one.asked.events)):
-        if not one.take(number) and (one.strict or number == one.start):
-            break
-        one.state = stopped(one.asked, one.way, one.state, number)
+    one.scan()
     return one.state
 
 
