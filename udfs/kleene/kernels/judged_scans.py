@@ -24,8 +24,10 @@ from patternlake.udfs.kleene.kernels.steps import (
     State,
     begin_of,
     copy_state,
+    go_on,
     is_dropped,
     is_whole,
+    must_go_on,
     new_state,
     settle,
     stop,
@@ -289,18 +291,25 @@ def _go_on(scan: Scan, scans: Scans, kept: IntArray, asked: IntArray, holds: Boo
 
 def _divided(scan: Scan, scans: Scans, kept: IntArray) -> tuple[Scans, IntArray]:
     """The scans, and behind them one for each repetition that may stop; with where events are kept."""
-    while len(forks := _forks(scan, scans)):
+    while len(forks := _forks(scan, scans, kept)):
         scans, kept = _with_stopped(scan, scans, kept, forks)
     return scans, kept
 
 
 @njit(cache=True)
-def _forks(scan: Scan, scans: Scans) -> IntArray:
+def _forks(scan: Scan, scans: Scans, kept: IntArray) -> IntArray:
     """The scans in which a repetition may stop, and the first such one of each: int64[., 2]."""
     forks = np.empty((len(scans.open), 2), np.int64)
     found = 0
     for row in range(len(scans.open)):
-        step = undecided(scan.program, _state(scans, row))
+        state = _state(scans, row)
+        step = must_go_on(scan.program, state)
+        while step >= 0:
+            own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
+            go_on(scan.program, state, own, scan.ordinal, scan.strict, step)
+            scans.open[row] = state.sizes[1] > 0 and scans.event[row] < scans.limit[row]
+            step = must_go_on(scan.program, state)
+        step = undecided(scan.program, state)
         if step >= 0:
             forks[found, 0], forks[found, 1] = row, step
             found += 1
@@ -324,19 +333,24 @@ def _with_stopped(scan: Scan, scans: Scans, kept: IntArray, forks: IntArray) -> 
         states,
     )
     kept = np.concatenate((kept[:used], kept[source]))
-    _stop(scan, more, kept, forks[:, 1].copy())
+    _stop(scan, more, kept, forks)
     return more, kept
 
 
 @njit(cache=True)
-def _stop(scan: Scan, scans: Scans, kept: IntArray, steps: IntArray) -> None:
-    """Let a repetition of each of the last scans take no more."""
-    before = len(scans.open) - len(steps)
-    for number in range(len(steps)):
+def _stop(scan: Scan, scans: Scans, kept: IntArray, forks: IntArray) -> None:
+    """Let a repetition of each of the last scans take no more, and that of the scan that it comes from go on."""
+    before = len(scans.open) - len(forks)
+    for number in range(len(forks)):
+        source, step = forks[number]
+        own = kept[scans.base[source] : scans.base[source] + scans.room[source]]
+        state = _state(scans, source)
+        go_on(scan.program, state, own, scan.ordinal, scan.strict, step)
+        scans.open[source] = state.sizes[1] > 0 and scans.event[source] < scans.limit[source]
         row = before + number
         state = _state(scans, row)
         own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
-        stop(scan.program, state, own, scan.ordinal, scan.strict, steps[number])
+        stop(scan.program, state, own, scan.ordinal, scan.strict, step)
         scans.open[row] = state.sizes[1] > 0 and scans.event[row] < scans.limit[row]
 
 

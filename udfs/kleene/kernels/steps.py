@@ -547,6 +547,26 @@ def undecided(program: Program, state: State) -> int:
 
 
 @uncounted
+def must_go_on(program: Program, state: State) -> int:
+    """A group whose round is complete and that needs a further one, or -1."""
+    for step in range(len(program.kind)):
+        if program.kind[step] != ROUNDS or state.open[step] == 0 or state.begun[step + 1] == 0:
+            continue
+        if state.enough[step + 1] == 1 and state.taken[step] + 1 < program.least[step]:
+            return step
+    return -1
+
+
+@uncounted
+def go_on(program: Program, state: State, kept: IntArray, ordinal: IntArray, strict: bool, step: int) -> None:
+    """Let a group that does not stop begin its next round, so that what may take nothing there can be decided, too."""
+    if program.kind[step] == ROUNDS and state.begun[step + 1] == 1:
+        state.taken[step] += 1
+        _clear(program, state, step)
+        settle(program, state, kept, ordinal, strict)
+
+
+@uncounted
 def stop(program: Program, state: State, kept: IntArray, ordinal: IntArray, strict: bool, step: int) -> None:
     """Let a repetition take no more."""
     state.closed[step] |= STOPPED
