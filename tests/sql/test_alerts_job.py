@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from naive.alerts import told_of_forecasts, told_once
 from sql.alert_lake import AlertStream, forecast_of, match_of
+from sql.pattern_lake import PatternStream
 from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared, value_text
 from webhook_receiver import Receiver, receiving
 
 from patternlake.delta_tables import retention, writes
 from patternlake.jobs import few
+from patternlake.jobs.running import run
 from patternlake.jobs.status import status
 from patternlake.udfs.errors import ConfigurationError, StateError
 
@@ -230,6 +232,21 @@ def test_a_group_is_told_once_it_is_closed(lake: SketchLake) -> None:
     assert row["probability"] == pytest.approx(1.0)
     stream.take(steps((6, "a", 3), (7, "b", 10), (8, "c", 10), (9, "c", 10)))
     assert stream.tell()[0].rows_out == 0, "it is not likely enough"
+
+
+def test_what_did_not_happen_is_told_once_when_the_watermark_has_passed_the_deadline(lake: SketchLake) -> None:
+    """The a at 0 s has a b in time. The one at 3 s waits until 7 s, and its b at 8 s is too late."""
+    patterns = {"al_silent": {"query": "a ; !b WITHIN 4 SEC"}}
+    alerts = {"al_silent told": {"of": "pattern", "name": "al_silent"}}
+    stream = PatternStream(lake, "al_silent", patterns, alerts)
+    seen = []
+    for events in ([(0, "a"), (2, "b"), (3, "a"), (6, "x")], [(8, "b")], [(20, "x")]):
+        stream.take([E(second * 1000, name) for second, name in events])
+        run(lake.spark, stream.configuration(), "alerts")
+        told = f"SELECT bindings, last_time FROM {DATABASE}.alerts WHERE alert = 'al_silent told'"
+        seen.append([(row["bindings"], row["last_time"].second) for row in lake.rows(told)])
+    silent = ({"a": [3]}, 3)
+    assert seen == [[], [silent], [silent]]
 
 
 def test_what_is_not_published_or_means_something_else_is_refused(lake: SketchLake) -> None:
