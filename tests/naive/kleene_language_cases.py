@@ -277,6 +277,16 @@ FINAL = (
     Final("absence", ANY, "A , !B WITHIN 5 MIN", None, 6, ("A5",)),
     Final("absence", ANY, "A ; !B ; C ; !D WITHIN 5 MIN", None, 13, ("A5 C7",)),
     Final("absence", ANY, "A ; !B ; C ; !D WITHIN 5 MIN", None, 14, ("A5 C7", "A9 C11")),
+    # A round takes an A or a B: no event of the other is missing from the row, which waits for its absence.
+    Final("group", NEXT, "(D | E) ; (A | B)+ ; !C @(t(C) - t(D) < 9 MILLISECOND) WITHIN 3 MILLISECOND", "D1 A2", 9, ()),
+    Final(
+        "group",
+        NEXT,
+        "(D | E) ; (A | B)+ ; !C @(t(C) - t(D) < 9 MILLISECOND) WITHIN 3 MILLISECOND",
+        "D1 A2",
+        10,
+        ("D1 A2",),
+    ),
     Final("deadline", NEXT, "A ; B ; !C @(t(C) - t(B) < 2 MIN)", None, 9, ()),
     Final("deadline", NEXT, "A ; B ; !C @(t(C) - t(B) < 2 MIN)", None, 10, ("A5 B8", "A6 B8")),
     Final("deadline", NEXT, "A ; B ; !C @(t(C) - t(B) < 2 MIN) WITHIN 1 DAY", None, 10, ("A5 B8", "A6 B8")),

@@ -93,7 +93,7 @@ def find_anchors(pattern: KleenePattern, counts: Sequence[NameCount]) -> Anchors
         found = [
             admitted
             for number in linearization.operands
-            if pattern.operands[number].least > 0
+            if pattern.operands[number].always
             for admitted in [_names_of(pattern.operands[number])]
             if admitted is not None
         ]

@@ -213,7 +213,7 @@ class _Bound:
             return fits
         fits[self.match[~np.isin(matches.bound_operands, list(linearization.operands))]] = False
         for operand in linearization.operands:
-            if pattern.operands[operand].least > 0:
+            if pattern.operands[operand].always:
                 fits &= self.extreme((operand,), last=False) < NEVER
         for first, second in linearization.before:
             fits &= self.extreme((first,), last=True) < self.extreme((second,), last=False)

@@ -78,6 +78,9 @@ class Operand:
         True where `takes` is a DEFINE primitive.
     text
         The operand as the pattern writes it, for plans.
+    always
+        Whether it has an event in every match of an order that it is in. A repeated group chooses among alternatives
+        in each round, so that none of them always has one, whatever `least` says.
     until
         What ends its collecting, by name and DEFINE: it takes no event behind the first such one that follows its own
         first. Empty without UNTIL.
@@ -91,6 +94,7 @@ class Operand:
     filter: Predicate | None
     define: Predicate | None
     text: str
+    always: bool
     until: tuple[Ending, ...] = ()
 
     @property
@@ -223,7 +227,7 @@ class KleenePattern:
         """Whether a match may end in an operand that grows, which later events may still join."""
         return not self.every and any(
             self.operands[one].grows
-            and not any(before == one and self.operands[other].least > 0 for before, other in linearization.before)
+            and not any(before == one and self.operands[other].always for before, other in linearization.before)
             for linearization in self.linearizations
             for one in linearization.operands
         )
@@ -268,14 +272,14 @@ class KleenePattern:
         """Numbers of the operands that the first event of a match may belong to."""
         found: set[int] = set()
         for linearization in self.linearizations:
-            behind = {later for earlier, later in linearization.before if self.operands[earlier].least > 0}
+            behind = {later for earlier, later in linearization.before if self.operands[earlier].always}
             found |= set(linearization.operands) - behind
         return frozenset(found)
 
     @property
     def always_one(self) -> frozenset[int]:
         """Numbers of the operands that take one event in every match."""
-        found = {number for number in self.positive if self.operands[number].least == self.operands[number].most == 1}
+        found = {n for n in self.positive if self.operands[n].always and not self.operands[n].repeated}
         return frozenset(found.intersection(*(linearization.operands for linearization in self.linearizations)))
 
     @property
@@ -285,7 +289,7 @@ class KleenePattern:
         """
         return not self.ways and any(
             (self.operands[one].counted or (not self.every and (self.operands[one].most or 1) > 1))
-            and not any(behind == one and self.operands[other].least > 0 for other, behind in linearization.before)
+            and not any(behind == one and self.operands[other].always for other, behind in linearization.before)
             for linearization in self.linearizations
             for one in linearization.operands
         )
@@ -405,6 +409,19 @@ def _bounds(node: tree.Node, least: int = 1, most: int | None = 1) -> Iterator[t
         yield from _bounds(child, least, most)
 
 
+def _always(node: tree.Node, *, grouped: bool = False, always: bool = True) -> Iterator[bool]:
+    """Of each operand, in text order, whether every match of an order that it is in has an event of it."""
+    if isinstance(node, tree.Event):
+        yield always
+    if isinstance(node, tree.Repetition):
+        grouped |= not isinstance(node.item, tree.Event)
+        always &= node.minimum > 0
+    if isinstance(node, tree.Disjunction | tree.SomeOf):
+        always &= not grouped
+    for child in node.children():
+        yield from _always(child, grouped=grouped, always=always)
+
+
 def _groups(node: tree.Node, around: frozenset[int] = frozenset()) -> Iterator[frozenset[int]]:
     """The repeated groups that each operand is in, in text order."""
     if isinstance(node, tree.Event):
@@ -426,6 +443,7 @@ class _Compiler:
             message = f"a pattern has at most {MOST_OPERANDS} operands, this has {len(self.named)}"
             raise UnsupportedOperatorError(message, query.text, span.start, span.end)
         self.bounds = list(_bounds(query.pattern))
+        self.always = list(_always(query.pattern))
         self.untils = {
             id(event): node.until
             for node in query.pattern.walk()
@@ -510,6 +528,7 @@ class _Compiler:
             filter=conjunction(parts) if parts else None,
             define=define,
             text=("!" if operand.negated else "") + quoted(operand.name) + form,
+            always=self.always[operand.number - 1],
             until=self.endings(operand.event),
         )
 

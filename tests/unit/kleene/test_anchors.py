@@ -16,10 +16,8 @@ from patternlake.udfs.published import NameCount
 COUNTS = [NameCount(name, events, 0, 1) for name, events in {"a": 1000, "b": 20, "c": 50, "d": 7}.items()]
 
 
-def anchors(text: str) -> Anchors | None:
-    pattern = compile_text(
-        text, {"attributes": {"x": {"type": "double"}}, "key": "key"}, {}, "skip_till_any", "maximal"
-    )
+def anchors(text: str, policy: str = "skip_till_any") -> Anchors | None:
+    pattern = compile_text(text, {"attributes": {"x": {"type": "double"}}, "key": "key"}, {}, policy, "maximal")
     return find_anchors(pattern, COUNTS)
 
 
@@ -48,6 +46,20 @@ def test_each_match_has_an_event_of_the_rarest_operand_that_it_needs(text: str, 
 )  # fmt: skip
 def test_without_a_window_in_time_or_names_there_are_none(text: str) -> None:
     assert anchors(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("((a ; d) | b)+ ; c WITHIN 1 SEC", "c"),
+        ("(a ; 1 OF (d, b)){2} ; c WITHIN 1 SEC", "c"),
+        ("(a ; d){1,2} ; c WITHIN 1 SEC", "d"),
+    ],
+)
+def test_rounds_need_none_of_the_alternatives_that_they_choose_among(text: str, name: str) -> None:
+    found = anchors(text, "skip_till_next")
+    assert found is not None
+    assert found.names == {name}
 
 
 def test_a_window_around_each_time_becomes_one_range_where_windows_meet() -> None:
