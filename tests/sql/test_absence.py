@@ -61,3 +61,12 @@ def test_rows_become_final_as_the_watermark_passes_and_go_where_something_came(
         assert written(stream) == {name: [first for first, _, sure in rows if sure] for name, rows in wanted.items()}
     with by_tasks(spark):
         assert told(stream, kept=False) == AT_18
+    # Near misses are not kept: a kept pattern is asked anew. C came too soon behind the first A and B.
+    begun = [
+        in_order(rows) for rows in stream.lake.ask([ask("ab_late", partial=True) for ask in (stream.kept, stream.text)])
+    ]
+    assert [(row["first_position"], row["missing"], row["final"]) for row in begun[0]] == [
+        (3, "B", True),
+        (6, None, True),
+    ]
+    assert begun[0] == begun[1]
