@@ -19,6 +19,7 @@ from patternlake.delta_tables import documents
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.event_ranks import dealing_of
 from patternlake.delta_tables.gathering import Deal, Gather, anyhow
+from patternlake.delta_tables.measure_columns import needed_schema
 from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.pattern_sources import ends_of, events_of
 from patternlake.delta_tables.snapshots import earliest_event
@@ -29,7 +30,7 @@ from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
 from patternlake.sql_ext.answering.declaration import explicit
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.measured_rows import names_found, needed_schema
+from patternlake.sql_ext.measured_rows import names_found
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.udfs.kleene.batch import open_rows
 from patternlake.udfs.kleene.kept_request import answers, carried_at, check_query, ingested_at, pattern_at, whole_call

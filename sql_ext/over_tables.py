@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.snapshots import Snapshot
+from patternlake.delta_tables.spark_types import first_line
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, as_column
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.row_patterns.spark_types import first_line
 from patternlake.udfs.errors import ArgumentError, shortened
 from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.language.row_pattern.tokens import tokens_of

@@ -16,9 +16,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.spark_types import first_line
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.over_tables import lake_of_events
-from patternlake.sql_ext.row_patterns.spark_types import first_line
 from patternlake.sql_ext.stream_facts import StreamFacts
 from patternlake.udfs.errors import PatternError, PredicateError
 from patternlake.udfs.language.predicate.predicates import parse_predicate

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.measure_columns import check_names, needed_schema
 from patternlake.delta_tables.state_reader import StateReader
 from patternlake.delta_tables.worker_reader import Location
 from patternlake.sql_ext.answering import reading_tasks, tasks
@@ -22,7 +23,7 @@ from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.answering.reading_tasks import place_of
 from patternlake.sql_ext.functions.cet_count import counted_by_tasks
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.measured_rows import check_names, names_found, needed_schema, with_measures
+from patternlake.sql_ext.measured_rows import names_found, with_measures
 from patternlake.sql_ext.trend_vertices import TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.equal_shares import equal_shares

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.event_ranks import dealing_of
 from patternlake.delta_tables.gathering import Gather
+from patternlake.delta_tables.measure_columns import check_names
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
@@ -27,7 +28,7 @@ from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.learning import from_tasks
-from patternlake.sql_ext.measured_rows import check_names, found_schema, names_found, with_measures
+from patternlake.sql_ext.measured_rows import found_schema, names_found, with_measures
 from patternlake.sql_ext.spark_definitions import with_definitions
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.told_by_tasks import FromTasks

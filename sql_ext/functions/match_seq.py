@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from patternlake.delta_tables.measure_columns import check_names
 from patternlake.sql_ext.answering.declaration import Answer
 from patternlake.sql_ext.answering.declaring import Int32, table_function
 from patternlake.sql_ext.exact_sequences import COLUMNS, events_that_matter, exact_rows
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.measured_rows import check_names, with_measures
+from patternlake.sql_ext.measured_rows import with_measures
 from patternlake.sql_ext.sketch_descent import descend
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.limits import MAX_MATCHES

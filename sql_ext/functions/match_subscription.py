@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.measure_columns import check_names
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext.answering.declaration import Answer
@@ -16,7 +17,7 @@ from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.bound_events import with_events
 from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.measured_rows import check_names, with_measures
+from patternlake.sql_ext.measured_rows import with_measures
 from patternlake.udfs.machines.request import check_request
 
 _STORED = ("first_position", "last_position", "first_time", "last_time", "bindings")

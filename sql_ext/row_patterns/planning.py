@@ -14,11 +14,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from patternlake.delta_tables.arrow_rows import arrow_schema
+from patternlake.delta_tables.folded_aggregates import fold_aggregates
 from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.spark_types import first_line, selected, types_of
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, qualifiers, text_term
-from patternlake.sql_ext.row_patterns.folding import fold_aggregates
-from patternlake.sql_ext.row_patterns.spark_types import first_line, selected, types_of
 from patternlake.sql_ext.size_settings import read_count, read_size
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError
 from patternlake.udfs.language.query.tree import NOWHERE, Span
