@@ -16,7 +16,33 @@ from patternlake.udfs.measures.of_matches import column_types
 from patternlake.udfs.measures.pattern_measures import PatternMeasures
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def check_measures(spark: SparkSession, measures: PatternMeasures | None, columns: Collection[str]) -> None:
+    """Refuse measures that an answer could not have, without an answer.
+
+    Parameters
+    ----------
+    spark
+        Whose functions measures may call.
+    measures
+        The measures; None: there are none.
+    columns
+        The names of the columns that would stand before them.
+
+    Raises
+    ------
+    PredicateError
+        As `check_names` and `select_measures`.
+    """
+    if measures is None:
+        return
+    check_names(measures, columns)
+    types = column_types(measures).items()
+    empty = (f"CAST(NULL AS {_explicit(kind)}) AS {identifier(name)}" for name, kind in types)
+    # A column beside those of measures: aggregates are folded over rows that have one.
+    select_measures(measures, [], spark.range(0).selectExpr("id", *empty))
 
 
 def check_names(measures: PatternMeasures | None, columns: Collection[str]) -> None:

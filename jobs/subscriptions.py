@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.chosen_attributes import chosen_attributes
+from patternlake.delta_tables.measure_columns import check_measures
 from patternlake.delta_tables.partition_values import partition_column
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.udfs.errors import ConfigurationError
+from patternlake.udfs.errors import ConfigurationError, PredicateError
 from patternlake.udfs.events import EVENT_COLUMNS
-from patternlake.udfs.machines.from_config import Group, columns_read, groups_of
+from patternlake.udfs.machines.from_config import Group, columns_read, groups_of, subscription_of
 
 Entries = Mapping[str, Mapping[str, Any]]
 """By name: the meaning of a subscription, as it is configured."""
+
+
+_MATCH_COLUMNS = ("key", "first_position", "last_position", "first_time", "last_time", "bindings")
 
 
 def check(entries: Entries, stream: Publication) -> None:
@@ -32,6 +36,21 @@ def check(entries: Entries, stream: Publication) -> None:
             f"subscriptions.{next(iter(entries))}.stream: events of {stream.object!r} never settle, as its "
             "allowed_lateness is none; subscriptions take events below the watermark: give it a duration"
         )
+
+
+def check_measures_of(spark: SparkSession, entries: Entries, stream: Publication) -> None:
+    """Refuse subscriptions with measures that `match_subscription` could not give.
+
+    Raises
+    ------
+    ConfigurationError
+        Naming the subscription.
+    """
+    for name, entry in entries.items():
+        try:
+            check_measures(spark, subscription_of(entry, stream.configuration).measures, _MATCH_COLUMNS)
+        except PredicateError as error:
+            raise ConfigurationError(f"subscriptions.{name}.query: {error}") from error
 
 
 def event_rows(

@@ -20,6 +20,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.event_ranks import dealing_of
 from patternlake.delta_tables.gathering import Deal, collect, deal
+from patternlake.delta_tables.measure_columns import check_measures
 from patternlake.delta_tables.snapshots import Snapshot, earliest_event
 from patternlake.delta_tables.tables.pattern_state import PatternStateReader, keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
@@ -33,6 +34,7 @@ from patternlake.udfs.errors import ConfigurationError, StateError
 from patternlake.udfs.kleene.batch import ADVANCED, BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
 from patternlake.udfs.kleene.request import KleeneReads, check_request
+from patternlake.udfs.kleene.result import ROWS
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
 from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
@@ -67,8 +69,8 @@ def patterns(db: Database, name: str, configuration: PatternConfiguration, *, re
     Raises
     ------
     PatternLakeError
-        The query does not compile, or has no WITHIN; the stream has no published events, or its events never settle; or
-        the pattern has changed since the last batch.
+        The query does not compile, Spark does not take one of its measures, or it has no WITHIN; the stream has no
+        published events, or its events never settle; or the pattern has changed since the last batch.
     """
 
     def begin(first: bool) -> Work | None:
@@ -90,7 +92,8 @@ def _check(
     db: Database, name: str, configuration: PatternConfiguration, stream: Publication, last: Publication | None
 ) -> None:
     meaning = configuration.meaning
-    wrong = unfit(pattern_of({**meaning, "stream": stream.configuration}), meaning["after_match"])
+    pattern = pattern_of({**meaning, "stream": stream.configuration})
+    wrong = unfit(pattern, meaning["after_match"])
     if wrong is not None:
         raise ConfigurationError(f"patterns.{name}.query: {wrong}")
     if stream.source_to and stream.watermark is None:
@@ -98,6 +101,9 @@ def _check(
             f"patterns.{name}.stream: events of {stream.object!r} never settle, as its allowed_lateness is none; a "
             "match is kept once it is final: give it a duration"
         )
+    if last is None and pattern.measures is not None:
+        # Later batches have the same query. Without measures the job may need no session.
+        check_measures(db.spark, pattern.measures, ROWS.names)
     if last is None or last.watermark is None:
         return
     earliest = timestamps.from_micros(

@@ -38,7 +38,7 @@ from patternlake.jobs.forecasts import KEPT, forecast_rows
 from patternlake.jobs.forecasts import TABLE as FORECASTS
 from patternlake.jobs.predict.found import FOUND_SCHEMA, INSTANCES, Found, FoundHere, KeptFound
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
-from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
+from patternlake.jobs.subscriptions import by_partition, check, check_measures_of, event_rows, ordered
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.machines.batch import Batches
@@ -115,11 +115,17 @@ def predict(
             name,
             meaning,
             rebuild=rebuild and first,
-            check=lambda stream, _: check(meaning["subscriptions"], stream),
+            check=lambda stream, last: _check(db, meaning["subscriptions"], stream, last),
             catalogue="subscriptions",
         )
 
     return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
+
+
+def _check(db: Database, now: Mapping[str, Any], stream: Publication, last: Publication | None) -> None:
+    check(now, stream)
+    before = {} if last is None else last.configuration["subscriptions"]
+    check_measures_of(db.spark, {name: one for name, one in now.items() if before.get(name) != one}, stream)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.measure_columns import check_measures
 from patternlake.delta_tables.row_files import TaskRows
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.tables.events import EventsReader
@@ -36,6 +37,7 @@ from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.graph_rows import GRAPH_SCHEMA, graph_rows
 from patternlake.udfs.trends.kinds import ATTRIBUTE, EVENT, PANE
 from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.result import TREND_ROWS
 from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout, vertex_rows
 
 logger = logging.getLogger(__name__)
@@ -77,14 +79,17 @@ def trends(db: Database, name: str, configuration: TrendConfiguration, *, rebuil
             configuration.stream,
             configuration.meaning,
             rebuild=rebuild and first,
-            check=lambda stream, _: _check(configuration, stream),
+            check=lambda stream, last: _check(db, configuration, stream, last),
         )
 
     return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
 
 
-def _check(configuration: TrendConfiguration, stream: Publication) -> None:
-    layout_of({**configuration.meaning, "stream": stream.configuration})
+def _check(db: Database, configuration: TrendConfiguration, stream: Publication, last: Publication | None) -> None:
+    layout = layout_of({**configuration.meaning, "stream": stream.configuration})
+    if last is None:
+        # Later batches have the same query.
+        check_measures(db.spark, layout.query.measures, [*TREND_ROWS.names, "truncated"])
 
 
 class _Builder:

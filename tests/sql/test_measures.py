@@ -10,11 +10,14 @@ from math import isclose
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from naive.measures import Bound, random_measure
 from sql.machine_lake import MachineStream
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, by_tasks, call, moment, shared
 
 import patternlake
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.running import run
 from patternlake.udfs.errors import PatternLakeError
 
 if TYPE_CHECKING:
@@ -196,6 +199,26 @@ def test_a_subscription_has_measures_of_the_events_that_its_matches_bind(lake: S
         dealt, nothing = lake.ask(asked)
     assert [tuple(row)[6:] for row in sorted(dealt, key=lambda row: row["last_position"])] == expected
     assert nothing == []
+
+
+def test_jobs_refuse_measures_that_no_answer_could_have(lake: SketchLake) -> None:
+    """Before they write anything; an error of a kept pattern is in `test_patterns_job`."""
+    measure = "MEASURES nowhere(a.x) AS odd"
+    machines = MachineStream(lake, "measured wrongly", {"mw_sub": f"a ; b {measure}"})
+    machines.write([E(0, "a", "k", {"x": 1, "y": 1, "n": 0}), E(1000, "b", "k", {"x": 1, "y": 1, "n": 0})])
+    machines.ingest()
+    with pytest.raises(PatternLakeError, match=r"(?s)subscriptions\.mw_sub\.query: .*nowhere"):
+        machines.run("predict")
+    tree = {
+        "database": DATABASE,
+        "location": lake.location,
+        "streams": {machines.name: machines.section},
+        "trends": {"mw_trend": {"stream": machines.name, "query": f"a ; b {measure} WITHIN 1 MIN SLIDE 1 MIN"}},
+    }
+    with pytest.raises(PatternLakeError, match=r"(?s)trends of 'mw_trend': .*nowhere"):
+        run(lake.spark, Configuration.from_text(yaml.safe_dump(tree)), "trends")
+    begun = lake.rows(f"SELECT object FROM {DATABASE}.intents_log WHERE object IN ('mw_trend', 'measured wrongly')")
+    assert {row["object"] for row in begun} == {"measured wrongly"}, "by `ingest` alone"
 
 
 TABLE = """

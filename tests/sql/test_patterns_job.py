@@ -16,7 +16,7 @@ from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.retention import forget
 from patternlake.jobs import few
 from patternlake.jobs.status import status
-from patternlake.udfs.errors import ConfigurationError, StateError
+from patternlake.udfs.errors import ConfigurationError, PatternLakeError, StateError
 from patternlake.udfs.kleene import request
 
 if TYPE_CHECKING:
@@ -362,6 +362,30 @@ def test_what_cannot_be_kept_is_refused(lake: SketchLake, query: str, lateness: 
     with pytest.raises(ConfigurationError, match=said):
         stream.take(letters("AB"))
     assert stream.lake.rows(f"SELECT * FROM {DATABASE}.intents_log WHERE object = 'kr_bad'") == []
+
+
+def test_what_only_a_question_would_tell_is_told_before_anything_is_written(lake: SketchLake) -> None:
+    """Measures are tried as `match_pattern` would; conditions that only Spark evaluates are for its text alone."""
+    refused = {
+        "MEASURES nothing_like_it(B.position) AS odd": r"line 1, column 16: .*nothing_like_it",
+        "MEASURES B.colour AS colour": r"line 1, column 16: colour is not an attribute",
+        "MEASURES rand() + B.position AS luck": "gives another value each time it is computed",
+        "MEASURES stddev_pop(B.position) + nowhere(1) AS odd": "nowhere",
+        "MEASURES B.position AS final": "the answer has a column final already",
+        "DEFINE B AS dayofweek(time) = 1": "column 19: function dayofweek is not allowed in a predicate.*for a kept "
+        "pattern or explain_pattern, make the condition of B an attribute of the stream",
+    }
+    stream = PatternStream(lake, "kept unasked", {})
+    stream.take(letters("AB"))
+    for clause, said in refused.items():
+        stream.patterns = {"ku_bad": {"query": f"A ; B {clause} WITHIN 1 MIN"}}
+        with pytest.raises(PatternLakeError, match=rf"(?s)patterns of 'ku_bad': .*{said}"):
+            stream.keep()
+    stream.patterns = {
+        "ku_good": {"query": "A ; B MEASURES stddev_pop(B.position) AS s, 1 AS one, B.time AS at WITHIN 1 MIN"}
+    }
+    stream.keep()
+    assert lake.rows(f"SELECT * FROM {DATABASE}.intents_log WHERE object = 'ku_bad'") == []
 
 
 @pytest.mark.slow

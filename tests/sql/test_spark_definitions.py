@@ -89,3 +89,15 @@ def test_what_is_wrong_is_said_at_the_conditions_place(
 ) -> None:
     with pytest.raises(PatternLakeError, match=said):
         patternlake.match_pattern(lake.spark, views.name, f"cart ; odd DEFINE odd AS {condition}")
+
+
+def test_explain_pattern_says_what_to_do_with_them(lake: SketchLake, views: Stream) -> None:
+    text = "cart ; odd DEFINE odd AS dayofweek(seen) = 1"
+    with pytest.raises(PatternLakeError) as raised:
+        patternlake.explain_pattern(lake.spark, views.name, text)
+    message, line, caret = str(raised.value).rsplit("\n", 2)
+    assert "only where match_pattern is given the text: for a kept pattern or explain_pattern, make the condition" in (
+        message
+    )
+    assert "of odd an attribute of the stream, of type boolean, and write its name here" in message
+    assert line[caret.index("^") : caret.rindex("^") + 1] == "dayofweek"

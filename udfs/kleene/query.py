@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from patternlake.udfs.errors import UnsupportedOperatorError
+from patternlake.udfs.errors import PredicateError, UnsupportedOperatorError
 from patternlake.udfs.kleene.aggregate_conditions import (
     AggregateCondition,
     SteeringCondition,
@@ -432,6 +432,20 @@ def _groups(node: tree.Node, around: frozenset[int] = frozenset()) -> Iterator[f
         yield from _groups(child, around)
 
 
+def _definition(part: tree.Definition, text: str) -> Predicate:
+    """Read a condition of DEFINE."""
+    try:
+        return parse_predicate(part.predicate, query_text=text or None, offset=part.predicate_span.start)
+    except PredicateError as error:
+        # match_pattern has given what only Spark evaluates to Spark by now, as an attribute.
+        message = (
+            f"{error.message}; Spark evaluates other conditions of DEFINE only where match_pattern is given the text: "
+            f"for a kept pattern or explain_pattern, make the condition of {quoted(part.name)} an attribute of the "
+            "stream, of type boolean, and write its name here"
+        )
+        raise PredicateError(message, error.text, error.start, error.end) from None
+
+
 class _Compiler:
     def __init__(self, query: Query, scope: Scope, policy: str, *, every: bool) -> None:
         self.query = query
@@ -471,11 +485,7 @@ class _Compiler:
         self.groups = list(_groups(query.pattern))
         self.along: list[str] = []
         self.defined = {
-            part.name: bind(
-                parse_predicate(part.predicate, query_text=query.text or None, offset=part.predicate_span.start),
-                replace(scope, operands=()),
-            )
-            for part in query.define
+            part.name: bind(_definition(part, query.text), replace(scope, operands=())) for part in query.define
         }
 
     def pattern(self) -> KleenePattern:
