@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
 
-from patternlake.delta_tables import documents
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.commit_lock import lock_of
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.table import log_name
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
-from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible_text
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
@@ -34,8 +30,6 @@ logger = logging.getLogger(__name__)
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
 SCHEMA_VERSION = 15
-_DOUBTFUL = "patternlake.doubtful_aggregates"
-"""A property beside the version: of each kept pattern that version 12 found to have doubtful rows, its last batch."""
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -142,31 +136,11 @@ def _bound_operands(database: Database) -> None:
 
 
 def _stored_aggregates(database: Database) -> None:
-    """Version 12: aggregates in `pattern_matches` may be of another match; rows stay as they are, and a warning and a
-    property say which patterns have such rows.
+    """Version 12: `values` of `pattern_matches` held aggregates, those of other matches at times; tables stay as they
+    are, since no answer shows these any more.
 
-    A batch after the first one left out the matches that earlier batches had stored, and gave those behind them their
-    values. Values alone don't tell which rows are wrong.
+    What MEASURES read now stands there, which no query of that time had.
     """
-    publications = current(database.log, "patterns")
-    rows = database.spark.sql(
-        f"SELECT DISTINCT p.object AS name, p.batch_id AS last FROM {database.log('pattern_matches')} m "
-        f"JOIN ({publications}) p ON {visible_text(TABLES['pattern_matches'], 'm', 'p')} "
-        "WHERE size(m.values) > 0 AND m.batch_id > p.base_batch ORDER BY name"
-    ).collect()
-    for row in rows:
-        logger.warning(
-            "the kept pattern %r of database %s reads aggregates, and rows that were stored by now may have those of "
-            "other matches; `patternlake run patterns --object %s --rebuild` stores them anew",
-            row.name,
-            database.name,
-            shlex.quote(row.name),
-        )
-    if rows:
-        last_batches = documents.to_text({row.name: row.last for row in rows})
-        database.spark.sql(
-            f"ALTER TABLE {database.log(CARRIER)} SET TBLPROPERTIES ({literal(_DOUBTFUL)} = {literal(last_batches)})"
-        )
 
 
 def _recorded_versions(database: Database) -> None:
@@ -231,22 +205,6 @@ def version_of(database: Database) -> int:
         f"the table {database.log(CARRIER)} at {database.location} carries no {PROPERTY}: it was not made by "
         "PatternLake; give another database or location"
     )
-
-
-def doubtful_aggregates(properties: Mapping[str, str]) -> dict[str, int]:
-    """Read which kept patterns may have rows with aggregates of other matches, and up to which batch.
-
-    Parameters
-    ----------
-    properties
-        Those of the table `CARRIER`, as `properties` gives them.
-
-    Returns
-    -------
-    dict
-        By the pattern's name: the last batch that may have such rows. A later rebuild leaves none of them visible.
-    """
-    return documents.from_text(properties.get(_DOUBTFUL, "{}"))
 
 
 def properties(database: Database) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from patternlake.delta_tables import migrations, timestamps
+from patternlake.delta_tables import timestamps
 from patternlake.jobs import status_sources
 from patternlake.jobs.configuration.alerts import TABLE
 from patternlake.jobs.status_sources import Letters, Published, SketchBytes, Texts
@@ -61,9 +61,6 @@ class ObjectStatus:
     kept_events, kept_since
         Kept patterns: how many events may still take part in a match that is not final, which WITHIN bounds, and the
         moment from which on they are read; None for all others, and where each partition has a moment of its own.
-    doubtful_aggregates
-        Kept patterns: whether stored rows may have aggregates of other matches, as PatternLake wrote them before
-        schema version 12. A rebuild stores them anew. None for all others.
     """
 
     job: str
@@ -88,7 +85,6 @@ class ObjectStatus:
     dead_letters: int | None = None
     kept_events: int | None = None
     kept_since: datetime | None = None
-    doubtful_aggregates: bool | None = None
 
 
 def status(database: Database, configuration: Configuration) -> list[ObjectStatus]:
@@ -104,8 +100,7 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
     configuration
         What ought to be there.
     """
-    doubtful = migrations.doubtful_aggregates(migrations.properties(database))
-    return _status(database.state, status_sources.sizes(database), doubtful, configuration)
+    return _status(database.state, status_sources.sizes(database), configuration)
 
 
 def status_without_spark(reader: DirectReader, configuration: Configuration) -> list[ObjectStatus]:
@@ -117,14 +112,12 @@ def status_without_spark(reader: DirectReader, configuration: Configuration) -> 
         A table has come to be such as only Spark can read.
     """
     sizes = status_sources.sizes_by_logs(reader, status_sources.owners())
-    doubtful = migrations.doubtful_aggregates(reader.properties(migrations.CARRIER))
-    return _status(reader, sizes, doubtful, configuration)
+    return _status(reader, sizes, configuration)
 
 
 def _status(
     reader: StateReader,
     sizes: Mapping[tuple[str, int], int],
-    doubtful: Mapping[str, int],
     configuration: Configuration,
 ) -> list[ObjectStatus]:
     published = status_sources.published(reader)
@@ -171,8 +164,6 @@ def _status(
         if job == "patterns" and row is not None:
             kept = row.state
             values |= {"kept_events": kept["events"], "kept_since": timestamps.from_micros(kept["from_time"])}
-            # A rebuild counts from a batch of its own, so rows up to the doubtful one are not seen any more.
-            values["doubtful_aggregates"] = row.base_batch <= doubtful.get(object, -1)
         if job == "alerts" and object in outside and row is not None:
             values |= asdict(letters.get(object, Letters()))
         found.append(ObjectStatus(**values))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta, timezone
@@ -33,11 +32,6 @@ def as_table(found: Sequence[ObjectStatus], now: datetime) -> Iterator[str]:
             yield (
                 f"{each.job} {each.object}: {_counted(each.kept_events, 'event')}{since} may still take part in an "
                 "open match"
-            )
-        if each.doubtful_aggregates:
-            yield (
-                f"{each.job} {each.object}: stored rows may have aggregates of other matches; "
-                f"`patternlake run {each.job} --object {shlex.quote(each.object)} --rebuild` stores them anew"
             )
         if each.undelivered:
             yield f"{each.job} {each.object}: {_counted(each.undelivered, 'alert')} waiting for delivery"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,9 @@ from sql.empty_database import lay, opened
 from patternlake.delta_tables import migrations
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database, reader_without_spark
+from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import identifier
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.status import status, status_without_spark
 from patternlake.udfs.errors import ArgumentError, StateError
 
 
@@ -211,68 +209,6 @@ def test_a_database_of_version_10_calls_operands_what_it_called_takers(spark: Sp
     assert database.direct.rows(table.name, ("operands",))["operands"].to_pylist() == [[1, 0]]
     migrations.MIGRATIONS[11](database)
     assert database.table(table.name).count() == 1, "done again after a crash it changes nothing"
-    _forget(database)
-
-
-def test_a_database_of_version_11_says_whose_aggregates_may_be_of_other_matches_until_they_are_rebuilt(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Only rows of later batches may be wrong, and only where the query reads aggregates."""
-    place = tmp_path / "version_11"
-    lay(spark, place)
-
-    def log(name: str) -> str:
-        return f"delta.`{place}/{TABLES[name].log}`"
-
-    def publish(number: int, name: str, batch: int, base: int) -> str:
-        return (
-            f"('patterns', '{name}', 's', 9, {number}, {batch}, {base}, TIMESTAMP '2026-01-01', 0, 0, 0, "
-            """'{"ingest_base": 1, "ingest_batch": 1}', '{"events": 0, "from_time": null}')"""
-        )
-
-    # By pattern: whether its rows have values, the batch that wrote the last one, and that of the last rebuild.
-    patterns = [("summed up", True, 2, 1), ("begun", True, 1, 1), ("rebuilt", True, 3, 3), ("plain", False, 2, 1)]
-    rows, published = [], []
-    for number, (name, aggregates, batch, base) in enumerate(patterns, start=1):
-        values = "map('SUM(B.x)', '1.0')" if aggregates else "map()"
-        rows += [f"({number}, 9, 1, {values})", f"({number}, 9, {batch}, {values})"]
-        published.append(publish(number, name, batch, base))
-    spark.sql(
-        f"INSERT INTO {log('pattern_matches')} (pattern_id, stream_id, batch_id, values) VALUES {', '.join(rows)}"
-    )
-    into = (
-        f"INSERT INTO {log('publications')} (job, object, stream, stream_id, object_id, batch_id, base_batch, "
-        "published_at, rows_in, rows_out, rows_quarantined, source, state) VALUES "
-    )
-    spark.sql(into + ", ".join(published))
-    spark.sql(f"ALTER TABLE {log(migrations.CARRIER)} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '11')")
-
-    with caplog.at_level("WARNING", "patternlake"):
-        database = open_database(spark, "state_version_11", str(place))
-    (told,) = [record.message for record in caplog.records if "aggregates" in record.message]
-    assert told == (
-        "the kept pattern 'summed up' of database state_version_11 reads aggregates, and rows that were stored by now "
-        "may have those of other matches; `patternlake run patterns --object 'summed up' --rebuild` stores them anew"
-    )
-    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
-
-    def doubtful() -> dict[str, bool | None]:
-        reader = reader_without_spark(str(place))
-        assert reader is not None
-        ways = (
-            status(database, NOTHING),
-            status(replace(database, direct=None), NOTHING),
-            status_without_spark(reader, NOTHING),
-        )
-        first, *others = ({each.object: each.doubtful_aggregates for each in way} for way in ways)
-        assert others == [first, first]
-        return first
-
-    assert doubtful() == {"s": None, "summed up": True, "begun": False, "rebuilt": False, "plain": False}
-    spark.sql(into + publish(1, "summed up", 3, 1))
-    assert doubtful()["summed up"], "a further batch leaves the rows as they are"
-    spark.sql(into + publish(1, "summed up", 4, 4))
-    assert not doubtful()["summed up"]
     _forget(database)
 
 

@@ -99,15 +99,3 @@ def test_status_says_what_kept_patterns_read_again() -> None:
         "patterns runs: 1,200 events, those since 2024-01-02 00:00:00, may still take part in an open match",
         "patterns pairs: 1 event may still take part in an open match",
     ]
-
-
-def test_a_kept_pattern_with_doubtful_aggregates_has_a_line_that_says_what_mends_it() -> None:
-    now = datetime(2024, 1, 2, tzinfo=timezone.utc)
-    found = [
-        ObjectStatus("patterns", "summed up", "s", True, batch_id=1, published_at=now, doubtful_aggregates=True),
-        ObjectStatus("patterns", "begun", "s", True, batch_id=1, published_at=now, doubtful_aggregates=False),
-    ]
-    assert list(status_lines.as_table(found, now))[4:] == [
-        "patterns summed up: stored rows may have aggregates of other matches; "
-        "`patternlake run patterns --object 'summed up' --rebuild` stores them anew"
-    ]
