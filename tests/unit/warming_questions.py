@@ -21,7 +21,7 @@ from naive.funnel_cases import rows_of as funnel_rows
 from naive.funnels import MODES as FUNNEL_MODES
 from naive.group_cases import random_query as random_group_query
 from naive.group_cases import random_stream
-from naive.kleene_random import Pattern
+from naive.kleene_random import FORMS, Language
 from naive.kleene_random import random_events as random_kleene_events
 from naive.machine_random import random_events as random_machine_events
 from naive.machine_random import random_subscription
@@ -46,7 +46,7 @@ from unit.trends.test_trend_vertex_rows import columns as vertex_columns
 from unit.trends.test_trend_vertex_rows import table_rows
 
 from patternlake.udfs import warming
-from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.errors import PatternError, PatternLakeError
 from patternlake.udfs.funnels.result import funnel_of
 from patternlake.udfs.funnels.task import parts_of_partitions, rows_of_partitions
 from patternlake.udfs.groups import request as groups
@@ -77,16 +77,27 @@ from patternlake.udfs.trends.request import TrendsRequest
 from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
 from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows
 
+UNORDERED = {"group", "steering", "after_match"}
+"""Forms that `skip_till_any` does not take."""
+
 
 def ask_pattern(rng: random.Random) -> None:
     """`match_pattern`, in blocks now and then."""
     policy = rng.choice(["skip_till_any", "skip_till_any", "skip_till_next", "strict"])
-    head, within, extent = Pattern(rng, scan=policy != "skip_till_any", most=4).text.partition(" WITHIN ")
+    drawn = Language(rng, policy=policy, forms=FORMS.keys() - (UNORDERED if policy == "skip_till_any" else set()))
+    head, within, extent = drawn.text.partition(" WITHIN ")
     column = rng.choice([None, "s"])
     text = head + (f" PARTITION BY {column}" if column else "") + within + extent
     events = random_kleene_events(rng, rng.randint(0, 14))
-    given = {"stream": "s", "pattern": text, "policy": policy, "after_match": rng.choice(["next", "past_last"])}
-    asked = patterns.check_request(given, publication(rng.choice([None, 8000])), ["s"], counts(events) or [NOTHING])
+    given = {
+        "stream": "s", "pattern": text, "policy": policy, "after_match": drawn.after_match,
+        "repetition": drawn.repetition,
+    }  # fmt: skip
+    try:
+        asked = patterns.check_request(given, publication(rng.choice([None, 8000])), ["s"], counts(events) or [NOTHING])
+    except PatternError:
+        # What is drawn at random may be what no policy takes.
+        return ask_pattern(rng)
     rows = kleene_columns(list(enumerate(sorted(events, key=lambda event: (event.time, event.position)))))
     if column:
         parts = [[event.values[column]] for event in sorted(events, key=lambda event: (event.time, event.position))]

@@ -28,6 +28,7 @@ from patternlake.udfs.machines.state import BATCH_SCHEMA
 from patternlake.udfs.paths import request as paths
 from patternlake.udfs.paths.result import paths_of
 from patternlake.udfs.paths.task import parts_of_partitions
+from patternlake.udfs.policies import REPETITION
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.rows.matches import match_rows
@@ -106,7 +107,7 @@ def _structs(rows: pa.Table) -> pa.StructArray:
 
 
 def warm_patterns() -> None:
-    """`match_pattern`: all matches and scans, with groups, picks, choices, absence, conditions of either form."""
+    """`match_pattern`: all matches and scans, with groups, picks, choices, absence, conditions of every form."""
     events = pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))
     published = Published(PublishedBatch(object_id=1, base_batch=1, batch_id=1, configuration=json.dumps(STREAM)))
     counts = [NameCount(name, 2 * NAMES.count(name), 0, 10**9) for name in sorted(set(NAMES))]
@@ -118,11 +119,20 @@ def warm_patterns() -> None:
         "a+ ; b+ ; c* PARTITION BY key WITHIN 8 EVENTS",
         "a ; b[2] ; c PARTITION BY key",
         "a AS p ; !b AS n ; c* ; (a AS q | b AS r) WHERE n.x > p.x AND [x] PARTITION BY key",
+        "a , b? , c{1,2} PARTITION BY key WITHIN 9 EVENTS",
+        "a+ AS p UNTIL c ; b ; !c AS n @(t(n) - t(b) < 3 MIN) PARTITION BY key WITHIN 9 MIN",
+        "!c AS n ; a ; b{2,} ; !(a AS q ; b AS r) PARTITION BY key WITHIN 9 MIN",
+        "2 OF (a, b+, c) PARTITION BY key WITHIN 6 EVENTS",
     )
-    for (policy, after_match), truncate in product(_POLICIES, (False, True)):
-        for pattern in asked:
+    greedy = (
+        "(a ; b+ | c)+ ; a AS d WHERE b[i].x > b[i-1].x AND d.x > a.x PARTITION BY key",
+        "a & (b+ ; c) WHERE b[i].x + SUM(b.x) < 9 AND c.x < LAST(b.x) PARTITION BY key",
+    )
+    for (policy, after_match), truncate, repetition in product(_POLICIES, (False, True), REPETITION):
+        for pattern in asked if policy == "skip_till_any" else (*asked, *greedy):
             given: dict[str, object] = {
-                "stream": "s", "pattern": pattern, "policy": policy, "after_match": after_match
+                "stream": "s", "pattern": pattern, "policy": policy, "after_match": after_match,
+                "repetition": repetition,
             }  # fmt: skip
             if truncate:
                 given |= {"truncate": True, "max_matches": 1}
