@@ -392,4 +392,4 @@ def test_a_query_that_does_not_compile_stops_the_run_with_its_name(lake: TrendLa
     stream.queries = {"wrong": query}
     with pytest.raises(PatternLakeError, match=re.escape(said)) as caught:
         stream.run("trends")
-    assert "'wrong'" in str(caught.value)
+    assert "wrong" in str(caught.value)

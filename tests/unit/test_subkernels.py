@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_ENTRY = {"subkernel", "uncounted", "kernel", "routine"}
-COMPILED = WITHOUT_ENTRY | {"entry", "njit"}
+COMPILED = WITHOUT_ENTRY | {"entry", "njit", "inlined"}
 
 
 def decorators(function: ast.FunctionDef) -> set[str]:

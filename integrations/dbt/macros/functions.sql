@@ -39,12 +39,14 @@
 
 {% macro match_pattern(
     stream=none, pattern=none, policy=none, after_match=none, key=none, from_time=none, to_time=none, params=none,
-    plan=none, max_matches=none, truncate=none, as_of=none, query=none, repetition=none, name=none, time=none
+    plan=none, max_matches=none, truncate=none, as_of=none, query=none, repetition=none, partial=none, name=none,
+    time=none
 ) -%}
   {{- patternlake.call('match_pattern', {
     'stream': stream, 'pattern': pattern, 'policy': policy, 'after_match': after_match, 'key': key,
     'from_time': from_time, 'to_time': to_time, 'params': params, 'plan': plan, 'max_matches': max_matches,
-    'truncate': truncate, 'as_of': as_of, 'query': query, 'repetition': repetition, 'name': name, 'time': time
+    'truncate': truncate, 'as_of': as_of, 'query': query, 'repetition': repetition, 'partial': partial, 'name': name,
+    'time': time
   }) -}}
 {%- endmacro %}
 

@@ -21,6 +21,7 @@ def published(*names: str, stream: str) -> Published:
         base_batch=1,
         batch_id=1,
         watermark=0,
+        source=json.dumps({"ingest_base": 1, "ingest_batch": 1}),
         state=json.dumps({"counting": COUNTING}),
         configuration=json.dumps(configuration),
     )

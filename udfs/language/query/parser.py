@@ -165,9 +165,9 @@ class _Parser(ClauseParser):
     def some_of(self, depth: int) -> Node:
         """``n OF (a, b, …)``, from its count on."""
         number = self.token
-        if int(number.value) == 0:
-            self.fail("0 OF asks for nothing; the count must be 1 or more", number.start, number.end)
         count = self.count("a count before OF")
+        if count == 0:
+            self.fail("0 OF asks for nothing; the count must be 1 or more", number.start, number.end)
         self.advance()
         opener = self.take_sign("(", "'(' after OF")
         items = [self.expression(depth + 1, commas=False)]
