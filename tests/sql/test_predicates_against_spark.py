@@ -18,8 +18,8 @@ from sql.odd_predicates import SCHEMA as ODD
 
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language.predicate.aggregates import aggregated, aggregates_in
-from patternlake.udfs.language.predicate.casting import cast
 from patternlake.udfs.language.predicate.allowed import AGGREGATES
+from patternlake.udfs.language.predicate.casting import cast
 from patternlake.udfs.language.predicate.columns import Column, typed_column, value_type
 from patternlake.udfs.language.predicate.predicates import Scope, bind, evaluate, parse_predicate
 

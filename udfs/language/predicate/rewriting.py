@@ -15,7 +15,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from math import isinf
 
-from patternlake.udfs.errors import PredicateError
+from patternlake.udfs.errors import PredicateError, cut
 from patternlake.udfs.language import durations
 from patternlake.udfs.language.predicate.allowed import (
     AGGREGATES,
@@ -38,6 +38,8 @@ MAX_DEPTH = 100
 """Greatest depth of parentheses."""
 
 _AFTER_OPERAND = frozenset(["AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ESCAPE", "IS", "WHEN", "THEN", "ELSE", "END"])
+_MOST_DIGITS = 9
+"""Of the number of an event in brackets."""
 _BEFORE_OPERAND = frozenset({"NOT", "CASE", "NULL", "TRUE", "FALSE"})
 _FOLLOWERS = {
     "… NOT": ("IN", "BETWEEN", "LIKE"),
@@ -387,13 +389,15 @@ class _Rewriter:
             inside += self.take().text
         closed = self.expect("]", f"{name}[ is not closed: write {name}[i] or {name}[i-1]")
         index = inside.lower().replace("−", "-")
-        if index == "last" or (index.isascii() and index.isdigit() and int(index) > 0):
-            return index if index == "last" else str(int(index))
+        if index.isascii() and index.isdigit() and 0 < len(index.lstrip("0")) <= _MOST_DIGITS:
+            return index.lstrip("0")
+        if index == "last":
+            return index
         if index not in ("i", "i-1"):
             hint = "; compare with the event before: b[i].x and b[i-1].x" if index == "i+1" else ""
             raise self.error(
-                f"{name}[{inside}] is not allowed; events of an operand are {name}[i] and {name}[i-1], {name}[last], "
-                f"and by number from 1 {name}[2]{hint}",
+                f"{name}[{cut(inside)}] is not allowed; events of an operand are {name}[i] and {name}[i-1], "
+                f"{name}[last], and by number from 1 {name}[2]{hint}",
                 Span(opened.span.start, closed.span.end),
             )
         return index
