@@ -50,7 +50,7 @@ def view_stream(database: Database, name: str, stream: Mapping[str, Any]) -> Non
         return
     view, text = identifier(database.name, name), view_text(database.view("events"), name, stream)
     mark = hashlib.sha256(text.encode()).hexdigest()
-    if database.spark.catalog.tableExists(f"{identifier(database.name)}.{identifier(name)}"):
+    if database.spark.catalog.tableExists(view):
         rows = database.spark.sql(f"SHOW TBLPROPERTIES {view}").collect()
         found = {row.key: row.value for row in rows}.get(_PROPERTY)
         if found is None:
@@ -66,7 +66,7 @@ def view_stream(database: Database, name: str, stream: Mapping[str, Any]) -> Non
             )
     except PySparkException:
         # Another session may have created it in the meantime.
-        if not database.spark.catalog.tableExists(f"{identifier(database.name)}.{identifier(name)}"):
+        if not database.spark.catalog.tableExists(view):
             raise
 
 

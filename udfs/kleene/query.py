@@ -41,6 +41,7 @@ from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.language.query import engines, extents, operands, tree
 from patternlake.udfs.language.query.names import quoted
 from patternlake.udfs.language.query.partitions import partition_columns
+from patternlake.udfs.language.query.printing import repetition_text
 from patternlake.udfs.language.query.tree import Extent, Query
 from patternlake.udfs.measures.pattern_measures import PatternMeasures, read_pattern_measures
 
@@ -382,15 +383,6 @@ def _names_taken(parts: Iterable[Operand | Ending]) -> frozenset[str] | None:
     return frozenset(found)
 
 
-def _form(node: tree.Repetition) -> str:
-    """The repetition as the pattern writes it."""
-    if node.form != "{}":
-        return node.form.replace("n", str(node.maximum))
-    if node.minimum == node.maximum:
-        return f"{{{node.minimum}}}"
-    return f"{{{node.minimum},{'' if node.maximum is None else node.maximum}}}"
-
-
 def _columns_of_events(read: Collection[str]) -> tuple[str, ...]:
     """The columns of the table of events that hold these, and those that any pattern needs."""
     built_in = [name for name in ("step", "key", "probability") if name in read]
@@ -528,7 +520,7 @@ class _Compiler:
         least, most = self.bounds[operand.number - 1]
         define = self.defined.get(operand.event.name)
         parts = self.filters.get(operand.number - 1, [])
-        form = _form(node) if isinstance(node, tree.Repetition) else ""
+        form = repetition_text(node) if isinstance(node, tree.Repetition) else ""
         return Operand(
             name=operand.name,
             takes=operand.event.name,

@@ -152,14 +152,11 @@ class _Parser(ClauseParser):
         if token.keyword in _FUNCTIONS:
             self.advance()
             opener = self.take_sign("(", f"'(' after {token.keyword}")
-            items = [self.expression(depth + 1, commas=False)]
-            while self.token.is_sign(","):
-                self.advance()
-                items.append(self.expression(depth + 1, commas=False))
-            place = Span(token.start, self.close(opener))
+            items, end = self.arguments(opener, depth)
+            place = Span(token.start, end)
             if len(items) == 1 and token.keyword != "NOT":
                 return replace(items[0], span=place)
-            return _FUNCTIONS[token.keyword](items=tuple(items), span=place, sign=Span(token.start, token.end))
+            return _FUNCTIONS[token.keyword](items=items, span=place, sign=Span(token.start, token.end))
         self.unexpected(mistakes.expected_operand(self.text, self.last), named=True)
 
     def some_of(self, depth: int) -> Node:
@@ -170,16 +167,21 @@ class _Parser(ClauseParser):
             self.fail("0 OF asks for nothing; the count must be 1 or more", number.start, number.end)
         self.advance()
         opener = self.take_sign("(", "'(' after OF")
-        items = [self.expression(depth + 1, commas=False)]
-        while self.token.is_sign(","):
-            self.advance()
-            items.append(self.expression(depth + 1, commas=False))
-        place, sign = Span(number.start, self.close(opener)), Span(number.start, opener.start)
+        items, end = self.arguments(opener, depth)
+        place, sign = Span(number.start, end), Span(number.start, opener.start)
         if count > len(items):
             self.fail(f"{count} OF {len(items)} never comes; name as many at least", place.start, place.end)
         if len(items) == 1:
             return replace(items[0], span=place)
-        return SomeOf(count=count, items=tuple(items), span=place, sign=sign)
+        return SomeOf(count=count, items=items, span=place, sign=sign)
+
+    def arguments(self, opener: Token, depth: int) -> tuple[tuple[Node, ...], int]:
+        """Patterns between commas and the parenthesis that closes `opener`, and where that ends."""
+        items = [self.expression(depth + 1, commas=False)]
+        while self.token.is_sign(","):
+            self.advance()
+            items.append(self.expression(depth + 1, commas=False))
+        return tuple(items), self.close(opener)
 
     def until(self, node: Node, depth: int) -> Node:
         """``UNTIL u`` behind a repetition, if it is there."""

@@ -72,7 +72,7 @@ def _bare(node: Node) -> str:
     if isinstance(node, Event):
         return quoted(node.name)
     if isinstance(node, Repetition):
-        return _inside(node.item, _ATOM) + _sign(node)
+        return _inside(node.item, _ATOM) + repetition_text(node)
     if isinstance(node, Negation):
         if len(node.items) == 1:
             return "!" + _inside(node.items[0], _BINDING[Negation])
@@ -113,8 +113,8 @@ def _column(name: str) -> str:
     return name if is_word(name) else "`" + name.replace("`", "``") + "`"
 
 
-def _sign(node: Repetition) -> str:
-    """The repetition's sign."""
+def repetition_text(node: Repetition) -> str:
+    """The sign of a repetition, such as ``{2,5}``."""
     if node.form == "[n]":
         return f"[{node.minimum}]"
     if node.form != "{}":
