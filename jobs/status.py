@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from patternlake.delta_tables import timestamps
 from patternlake.jobs import status_sources
 from patternlake.jobs.configuration.alerts import TABLE
-from patternlake.jobs.status_sources import Letters, Published, SketchBytes, Texts
+from patternlake.jobs.status_sources import Held, Letters, Published, SketchBytes, Texts
 from patternlake.jobs.steps import JOBS
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class ObjectStatus:
         keys once. Further token expressions are not counted.
     undelivered, dead_letters
         Alerts that are delivered outside: how many wait for it, and how many were given up. None for all others.
+    held_back, held_back_uncounted
+        Alerts: how many rows `quiet` has held back, and how many of them no alert has counted yet. None for all others.
     kept_events, kept_since
         Kept patterns: how many events may still take part in a match that is not final, which WITHIN bounds, and the
         moment from which on they are read; None for all others, and where each partition has a moment of its own.
@@ -83,6 +85,8 @@ class ObjectStatus:
     dictionary_bytes_per_event: float | None = None
     undelivered: int | None = None
     dead_letters: int | None = None
+    held_back: int | None = None
+    held_back_uncounted: int | None = None
     kept_events: int | None = None
     kept_since: datetime | None = None
 
@@ -126,8 +130,9 @@ def _status(
     sketches = status_sources.sketches(reader, _of_job("sketch", published))
     names = status_sources.names(reader, {name: streams[name] for name in sketches if name in streams})
     outside = {name for name, alert in configuration.alerts.items() if alert.to != TABLE}
-    told = {name: row for name, row in _of_job("alerts", published).items() if name in outside}
-    letters = status_sources.letters(reader, told)
+    alerts = _of_job("alerts", published)
+    letters = status_sources.letters(reader, {name: row for name, row in alerts.items() if name in outside})
+    held_back = status_sources.held_back(reader, alerts)
     wanted = {(name, object) for name, job in JOBS.items() if job.maintains for object in job.objects(configuration)}
     # Streams without subscriptions are only looked at for such as there were.
     wanted -= {("predict", stream) for stream in configuration.streams if stream not in configuration.subscribed}
@@ -164,8 +169,10 @@ def _status(
         if job == "patterns" and row is not None:
             kept = row.state
             values |= {"kept_events": kept["events"], "kept_since": timestamps.from_micros(kept["from_time"])}
-        if job == "alerts" and object in outside and row is not None:
-            values |= asdict(letters.get(object, Letters()))
+        if job == "alerts" and row is not None:
+            values |= asdict(held_back.get(object, Held()))
+            if object in outside:
+                values |= asdict(letters.get(object, Letters()))
         found.append(ObjectStatus(**values))
     return found
 

@@ -84,6 +84,14 @@ class Letters:
     dead_letters: int = 0
 
 
+@dataclass(frozen=True)
+class Held:
+    """How many rows a quiet alert has held back, and how many of them no alert has counted yet."""
+
+    held_back: int = 0
+    held_back_uncounted: int = 0
+
+
 def published(reader: StateReader) -> dict[Key, Published]:
     """The last publication of each object."""
     columns = ("job", "object", "stream", "source", *_NUMBERS, *_MOMENTS)
@@ -183,6 +191,27 @@ def letters(reader: StateReader, alerts: Mapping[str, Published]) -> dict[str, L
         waiting = pc.invert(pc.or_(delivered, dead))
         found[alert] = Letters(*(pc.sum(each).as_py() or 0 for each in (waiting, dead)))
     return found
+
+
+def held_back(reader: StateReader, alerts: Mapping[str, Published]) -> dict[str, Held]:
+    """What quiet alerts hold back, given the last publications of all alerts; those that held nothing are left out."""
+    held = _count_visible(reader, "held_alerts", alerts)
+    # An alert counts what was held back before it, so the rest is what the next ones will count.
+    counts = _count_visible(reader, "alerts", {name: alerts[name] for name in held}, "held_back")
+    return {name: Held(count, count - counts.get(name, 0)) for name, count in held.items()}
+
+
+def _count_visible(
+    reader: StateReader, name: str, alerts: Mapping[str, Published], column: str | None = None
+) -> dict[str, int]:
+    """Rows of a table of alerts, or the sum of a column, for each alert that has any."""
+    if not alerts:
+        return {}
+    numbers = [among("alert_number", sorted({each.object_id for each in alerts.values()}))]
+    columns = ("alert_number", "stream_id", "batch_id", *(() if column is None else (column,)))
+    visible = _select_visible(TABLES[name], reader.rows(name, columns, numbers), alerts)
+    counts = {alert: rows.num_rows if column is None else pc.sum(rows[column]).as_py() for alert, rows in visible}
+    return {alert: count for alert, count in counts.items() if count}
 
 
 def owners() -> dict[str, Key]:

@@ -40,6 +40,10 @@ def as_table(found: Sequence[ObjectStatus], now: datetime) -> Iterator[str]:
                 f"{each.job} {each.object}: {_counted(each.dead_letters, 'dead letter')}; alert_deliveries says why, "
                 "and a greater dead_letter_after tries them again"
             )
+        if each.held_back:
+            left = each.held_back_uncounted
+            rest = f"; {left:,} of them no alert has counted yet" if left else ""
+            yield f"{each.job} {each.object}: {_counted(each.held_back, 'alert')} held back{rest}"
         if not each.configured:
             yield f"{each.job} {each.object}: published once, configured no more"
 

@@ -18,6 +18,7 @@ from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.timestamps import to_micros
 from patternlake.jobs import few
+from patternlake.jobs.status import status
 from tests.faults.interrupted import KilledError, Writes
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ def seconds(moment: datetime) -> int:
 def held(stream: AlertStream, alert: str) -> list[Any]:
     where = f"WHERE alert = {literal(alert)} ORDER BY last_time, watermark, t_end, alert_id"
     return list(stream.lake.rows(f"SELECT * FROM {DATABASE}.held_alerts {where}"))
+
+
+def counts_of_status(stream: AlertStream, alert: str) -> tuple[int | None, int | None]:
+    """How many `status` says were held back, and how many of them no alert has counted."""
+    (found,) = [each for each in status(stream.lake.db, stream.configuration()) if each.object == alert]
+    return found.held_back, found.held_back_uncounted
 
 
 def told(stream: AlertStream, alert: str) -> list[tuple[str | None, int, int]]:
@@ -64,7 +71,9 @@ def test_the_next_alert_of_a_key_counts_what_was_held_back_in_whatever_runs(
     first = [E(1000 * second, event, key) for second, those in keyed.items() for event, key in those]
     later = [E(12_000, "b", "k"), E(13_000, "b", None), E(21_000, "b", "k")]
     stream.take(first)
+    assert counts_of_status(stream, f"{name} each") == (None, None), "it has told nothing yet"
     assert stream.tell(f"{name} each")[0].rows_out == 3
+    assert counts_of_status(stream, f"{name} each") == (1, 0)
     stream.take(later)
     assert stream.tell(f"{name} each")[0].rows_out == 2
     stream.tell(f"{name} lagging")
@@ -98,8 +107,10 @@ def test_another_quiet_holds_from_then_on_and_without_it_the_next_alert_counts_t
     stream.tell()
     stream.take(letters("bb", begin=3))
     stream.tell(quiet="3 seconds")
+    assert counts_of_status(stream, "qu_changed") == (2, 2)
     stream.take(letters("bb", begin=5))
     stream.tell()
+    assert counts_of_status(stream, "qu_changed") == (2, 0)
     assert [row[1:] for row in told(stream, "qu_changed")] == [(1, 0), (2, 0), (5, 2), (6, 0)]
 
 

@@ -89,6 +89,19 @@ def test_alerts_that_wait_or_were_given_up_have_lines() -> None:
     ]
 
 
+def test_quiet_alerts_that_held_something_back_have_a_line() -> None:
+    now = datetime(2024, 1, 2, tzinfo=timezone.utc)
+    counts = {"loud": (0, 0), "counted": (1, 0), "open": (1200, 7)}
+    found = [
+        ObjectStatus("alerts", name, "s", True, 1, now, held_back=held, held_back_uncounted=uncounted)
+        for name, (held, uncounted) in counts.items()
+    ]
+    assert list(status_lines.as_table(found, now))[5:] == [
+        "alerts counted: 1 alert held back",
+        "alerts open: 1,200 alerts held back; 7 of them no alert has counted yet",
+    ]
+
+
 def test_status_says_what_kept_patterns_read_again() -> None:
     now = datetime(2024, 1, 2, tzinfo=timezone.utc)
     found = [
