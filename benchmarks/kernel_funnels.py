@@ -6,8 +6,10 @@
   every mode: the kernel alone, and from columns of events to counts.
 - **paths**: around one of 500 names, and of whole partitions, from columns of events to rows.
 - **chdb**: with the path of a Python that has the package `chdb`: levels of `windowFunnel` beside the kernel's, which
-  has one microsecond more of a window, as `windowFunnel` takes its end in. How many partitions agree, where the first
-  step may recur and where it begins each partition and never comes again.
+  has one microsecond more of a window, as `windowFunnel` takes its end in. How many partitions agree, in each mode that
+  both have: where the first step may recur; where it begins each partition and never comes again; and where the events
+  of each name stand side by side, so that modes mean the same and all must agree. No two events have one time, so
+  `strict_increase` says what the default does.
 
 Three of four events have the name that follows the one before, the others any name. Seconds are of CPU time, the least
 of three; compiled before the clock starts.
@@ -48,7 +50,7 @@ import json, sys, time, chdb
 file, within, steps, modes = sys.argv[1], *json.loads(sys.argv[2])
 conditions = ", ".join(f"name = {step}" for step in range(steps))
 found = {}
-for mode, extra in modes.items():
+for extra in modes:
     query = (
         f"SELECT windowFunnel({within}{extra})(time, {conditions}) AS level FROM "
         f"file('{file}', Parquet, 'key UInt32, time UInt64, name UInt8') GROUP BY key ORDER BY key "
@@ -56,25 +58,28 @@ for mode, extra in modes.items():
     )
     begun = time.process_time()
     levels = chdb.query(query, "ArrowTable")["level"].to_pylist()
-    found[mode] = [time.process_time() - begun, levels]
+    found[extra] = [time.process_time() - begun, levels]
 print(json.dumps(found))
 """
 CHDB_MODES = {
-    "any_order_between": "",
-    "strict_order": ", 'strict_order'",
-    "once": ", 'strict_deduplication'",
-    "strict": ", 'strict_deduplication', 'strict_order'",
+    "": "any_order_between",
+    ", 'strict_increase'": "any_order_between",
+    ", 'strict_order'": "strict_order",
+    ", 'strict_deduplication'": "once",
+    ", 'strict_deduplication', 'strict_order'": "strict",
 }
+"""Further arguments of `windowFunnel`, and the mode of ours beside them."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Events in the order of time."""
+    """Events, those of each key in the order of time, and a window that ends some chains."""
 
     keys: np.ndarray
     times: np.ndarray
     names: np.ndarray
     vocabulary: int
+    within: int
 
     def by_key(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Places in the order of keys, ends of partitions and the steps that events fit."""
@@ -110,7 +115,27 @@ def stream(events: int, vocabulary: int, *, once: bool = False) -> Stream:
         walk = np.where(rank == 0, 0, np.where(walk == 0, vocabulary - 1, walk))
     names = np.empty(events, np.int64)
     names[order] = walk
-    return Stream(keys, np.cumsum(rng.integers(1, 2000, events)), names, vocabulary)
+    times = np.cumsum(rng.integers(1, 2000, events))
+    return Stream(keys, times, names, vocabulary, int(times[-1] // 4))
+
+
+def stream_of_runs(partitions: int, steps: int, vocabulary: int) -> Stream:
+    """A stream in which the events of a key and a name stand side by side; names mostly come in order."""
+    rng = np.random.default_rng(SEED)
+    names = np.arange(vocabulary)
+    # Where each name stands in its key: a step near its number, any other name anywhere.
+    places = np.where(
+        names < steps,
+        names + rng.normal(0, 0.4, (partitions, vocabulary)),
+        rng.uniform(0, steps, (partitions, vocabulary)),
+    )
+    counts = rng.choice(3, (partitions, vocabulary), p=(0.03, 0.9, 0.07))
+    counts[:, steps:] *= rng.random((partitions, vocabulary - steps)) < 0.03
+    order = np.argsort(places, axis=1)
+    counts = np.take_along_axis(counts, order, 1).ravel()
+    keys = np.repeat(np.repeat(np.arange(partitions), vocabulary), counts)
+    times = np.cumsum(rng.integers(1, 2000, len(keys)))
+    return Stream(keys, times, np.repeat(order.ravel(), counts), vocabulary, steps * 1000)
 
 
 def seconds(work: Callable[[], object], repeats: int = 3) -> float:
@@ -130,7 +155,7 @@ def query_of(steps: int, within: int) -> FunnelQuery:
 
 def measure_steps(events: int, steps: int, vocabulary: int) -> None:
     given = stream(events, vocabulary)
-    within = int(given.times[-1] // 4)
+    within = given.within
     order, offsets, names = given.by_key()
     table = np.zeros(vocabulary, np.uint64)
     table[:steps] = np.uint64(1) << np.arange(steps, dtype=np.uint64)
@@ -168,27 +193,32 @@ def measure_paths(events: int, vocabulary: int) -> None:
 
 
 def beside_chdb(python: str, events: int, steps: int, vocabulary: int) -> None:
-    for once in (False, True):
-        given = stream(events, vocabulary, once=once)
-        within = int(given.times[-1] // 4)
+    streams = {
+        "first step anywhere": stream(events, vocabulary),
+        "first step once": stream(events, vocabulary, once=True),
+        "each name side by side": stream_of_runs(events // EVENTS_OF_A_PARTITION, steps, vocabulary),
+    }
+    for shape, given in streams.items():
         order, offsets, names = given.by_key()
         fits = np.where(names < steps, np.uint64(1) << np.minimum(names, 63).astype(np.uint64), np.uint64(0))
         columns = {"key": given.keys.astype(np.uint32), "time": given.times.astype(np.uint64)}
         with tempfile.TemporaryDirectory() as folder:
             file = f"{folder}/events.parquet"
             pq.write_table(pa.table({**columns, "name": given.names.astype(np.uint8)}), file)
-            asked = json.dumps([within, steps, CHDB_MODES])
+            asked = json.dumps([given.within, steps, list(CHDB_MODES)])
             outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
             done = subprocess.run(
                 [python, "-c", IN_CHDB, file, asked], capture_output=True, text=True, check=True, env=outside
             )
-        for mode, (taken, levels) in json.loads(done.stdout).items():
-            mine = furthest_chains(fits, given.times[order], offsets, steps, within + 1, MODES[mode]).reached
+        for extra, (taken, levels) in json.loads(done.stdout).items():
+            mode = CHDB_MODES[extra]
+            mine = furthest_chains(fits, given.times[order], offsets, steps, given.within + 1, MODES[mode]).reached
             theirs = np.array(levels)
             print(
-                f"{steps} steps, {events:,} events, first step {'once' if once else 'anywhere'}, {mode}: windowFunnel "
+                f"{steps} steps, {len(given.keys):,} events, {shape}, {mode}: windowFunnel(window{extra}) "
                 f"{taken:.1f} s; of {len(mine):,} partitions {np.sum(mine == theirs):,} agree, windowFunnel goes "
-                f"further in {np.sum(theirs > mine):,}, less far in {np.sum(theirs < mine):,}"
+                f"further in {np.sum(theirs > mine):,}, less far in {np.sum(theirs < mine):,}; levels "
+                f"{np.bincount(mine, minlength=steps + 1).tolist()}"
             )
 
 
