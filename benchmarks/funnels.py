@@ -1,8 +1,9 @@
 """Funnels and paths in `spark.sql`, beside plain Spark SQL over the same table.
 
 ``python -m benchmarks.funnels [events] [repeats]`` prints one line of JSON for each question: medians of seconds, in
-turns with plain Spark SQL where it can say the same: it folds over the sorted events of each key, which says a funnel
-without a window. *equal* says whether both count the same at each step.
+turns with plain Spark SQL that says the same. For a funnel without a window it folds over the sorted events of each
+key; for paths, windows of each key fold repeated names and read the names before and behind. Both give the same rows,
+or the benchmark fails.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -23,25 +26,28 @@ from benchmarks.sessions import ask, spark_session
 FUNNELS = {"12 steps": frequent(12), "64 steps": frequent(32) * 2}
 
 
+PATHS = {"paths around a name": "n9", "paths of whole keys": None}
+BEFORE, AFTER, TOP = 2, 3, 20
+"""The defaults of `match_paths`."""
+
+
 def measure(events: int, repeats: int) -> list[dict[str, Any]]:
     """All questions, of one lake."""
     with new_folder(f"funnels_{events}") as folder, spark_session(folder) as spark:
         lake = make_lake(spark, folder, events)
         table = f"(SELECT key, time, position, name FROM {lake.db.log('events')} WHERE {lake.rows})"
         found = [_measure_funnel(spark, table, name, steps, repeats) for name, steps in FUNNELS.items()]
-        paths = {"paths around a name": "around => 'n9'", "paths of whole keys": "around => NULL"}
-        return found + [_measure_paths(spark, name, asked, repeats) for name, asked in paths.items()]
+        return found + [_measure_paths(spark, table, name, around, repeats) for name, around in PATHS.items()]
 
 
 def _measure_funnel(spark: SparkSession, table: str, name: str, steps: tuple[str, ...], repeats: int) -> dict[str, Any]:
-    rows: dict[str, list[int]] = {}
     texts = ", ".join(f"'{step}'" for step in steps)
 
-    def ours() -> None:
+    def ours() -> list[Any]:
         text = f"SELECT reached FROM match_funnel('{STREAM}', '{' ; '.join(steps)}') ORDER BY step"
-        rows["match_funnel"] = [row.reached for row in ask(spark, text)]
+        return [row.reached for row in ask(spark, text)]
 
-    def plain() -> None:
+    def plain() -> list[Any]:
         counted = ask(
             spark,
             f"""SELECT level, count(*) AS keys FROM (
@@ -49,27 +55,68 @@ def _measure_funnel(spark: SparkSession, table: str, name: str, steps: tuple[str
                 (level, event) -> level + int(get(array({texts}), level) <=> event.name)) AS level
               FROM {table} GROUP BY key) GROUP BY level""",
         )
-        rows["Spark SQL"] = [
-            sum(row["keys"] for row in counted if row.level >= step) for step in range(1, len(steps) + 1)
-        ]
+        return [sum(row["keys"] for row in counted if row.level >= step) for step in range(1, len(steps) + 1)]
 
-    figures = _timed(name, {"match_funnel": ours, "Spark SQL": plain}, repeats)
-    return _told({**figures, "equal": rows["match_funnel"] == rows["Spark SQL"]})
+    return _compare(name, {"match_funnel": ours, "Spark SQL": plain}, repeats)
 
 
-def _measure_paths(spark: SparkSession, name: str, asked: str, repeats: int) -> dict[str, Any]:
-    text = f"SELECT * FROM match_paths('{STREAM}', {asked})"
-    return _told(_timed(name, {"match_paths": lambda: ask(spark, text)}, repeats))
+def _measure_paths(spark: SparkSession, table: str, name: str, around: str | None, repeats: int) -> dict[str, Any]:
+    given = "NULL" if around is None else f"'{around}'"
+    columns = "path, partitions, occurrences, round(share, 9) AS share, round(seconds_p50, 6) AS seconds_p50"
+    texts = {
+        "match_paths": f"SELECT {columns} FROM match_paths('{STREAM}', around => {given})",
+        "Spark SQL": f"SELECT {columns} FROM ({_paths_by_windows(table, around)})",
+    }
+    return _compare(name, {way: partial(ask, spark, text) for way, text in texts.items()}, repeats)
 
 
-def _timed(name: str, actions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, Any]:
-    for action in actions.values():
-        action()
-    taken = side_by_side(actions, repeats)
-    return {"question": name, **{way: round(median(times), 2) for way, times in taken.items()}}
+def _paths_by_windows(table: str, around: str | None) -> str:
+    """The rows of `match_paths` in plain Spark SQL, most frequent first."""
+    if around is None:
+        paths = """SELECT key, transform(events, event -> event.name) AS path,
+          events[0].time AS begun, events[size(events) - 1].time AS ended
+        FROM (SELECT key, array_sort(collect_list(struct(time, position, name))) AS events FROM folded GROUP BY key)"""
+    else:
+        behind, ahead = [range(BEFORE, 0, -1), range(1, AFTER + 1)]
+        names = ", ".join(
+            [*(f"lag(name, {n}) OVER w" for n in behind), "name", *(f"lead(name, {n}) OVER w" for n in ahead)]
+        )
+        begun = ", ".join([*(f"lag(time, {n}) OVER w" for n in behind), "time"])
+        ended = ", ".join([*(f"lead(time, {n}) OVER w" for n in reversed(ahead)), "time"])
+        paths = f"""SELECT key, array_compact(names) AS path, begun, ended FROM (
+          SELECT key, name, array({names}) AS names, coalesce({begun}) AS begun, coalesce({ended}) AS ended
+          FROM folded WINDOW w AS (PARTITION BY key ORDER BY time, position)
+        ) WHERE name = '{around}'"""
+    return f"""WITH
+      common AS (SELECT name AS common FROM {table} GROUP BY name ORDER BY count(*) DESC, name LIMIT {TOP}),
+      named AS (
+        SELECT /*+ BROADCAST(common) */ key, time, position,
+          IF(common IS NULL AND NOT name <=> '{around}', '…', name) AS name
+        FROM {table} LEFT JOIN common ON name = common),
+      folded AS (
+        SELECT key, time, position, name FROM (
+          SELECT *, lag(name) OVER (PARTITION BY key ORDER BY time, position) AS last FROM named
+        ) WHERE NOT name <=> last),
+      paths AS ({paths})
+    SELECT path, count(DISTINCT key) AS partitions, count(*) AS occurrences, count(*) / sum(count(*)) OVER () AS share,
+      percentile(unix_micros(ended) - unix_micros(begun), 0.5) / 1e6 AS seconds_p50
+    FROM paths GROUP BY path ORDER BY occurrences DESC, partitions DESC, path LIMIT 100"""
 
 
-def _told(figures: dict[str, Any]) -> dict[str, Any]:
+def _compare(name: str, actions: dict[str, Callable[[], list[Any]]], repeats: int) -> dict[str, Any]:
+    """Medians of seconds of both, which must give the same rows."""
+    ours, theirs = (action() for action in actions.values())
+    if ours != theirs:
+        differ = next((pair for pair in zip_longest(ours, theirs) if pair[0] != pair[1]), None)
+        raise RuntimeError(f"{name}: {' and '.join(actions)} differ, first in {differ}")
+    medians = {way: median(times) for way, times in side_by_side(actions, repeats).items()}
+    fast, slow = medians.values()
+    figures = {
+        "question": name,
+        "rows": len(ours),
+        **{way: round(each, 2) for way, each in medians.items()},
+        "times faster": round(slow / fast, 1),
+    }
     print(json.dumps(figures), flush=True)
     return figures
 
