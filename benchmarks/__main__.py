@@ -19,7 +19,10 @@ from benchmarks.tables import console, shown
 
 FOLDER = Path("build/bench")
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ("jobs", "queries", "accuracy", "warm", "trends", "groups", "machines")
+PARTS = (
+    *("jobs", "queries", "accuracy", "warm", "trends", "groups", "machines"),
+    *("funnels", "absences", "row_patterns"),
+)
 MILLION = 1_000_000
 QUICK = 100_000
 
@@ -68,9 +71,9 @@ def planned(parts: tuple[str, ...], *, large: bool, quick: bool) -> Iterator[Run
             yield Run("accuracy", QUICK if quick else MILLION, 5 if quick else 30)
         elif part in ("groups", "machines"):
             yield Run(part, QUICK if quick else MILLION, 3 if quick else 5)
-        elif part == "trends":
+        elif part in ("trends", "funnels", "absences", "row_patterns"):
             sizes = [(QUICK, 3)] if quick else [(MILLION, 5), (10 * MILLION, 3)]
-            yield from (Run("trends", events, repeats) for events, repeats in sizes)
+            yield from (Run(part, events, repeats) for events, repeats in sizes)
         else:
             yield Run("warm", QUICK if quick else MILLION, 5 if quick else 11)
 

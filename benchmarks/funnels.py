@@ -8,7 +8,6 @@ or the benchmark fails.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.events import frequent
 from benchmarks.lakes import make_lake, new_folder
-from benchmarks.measuring import median, side_by_side
+from benchmarks.measuring import measure_beside
 from benchmarks.questions import STREAM
 from benchmarks.sessions import ask, spark_session
 
@@ -31,13 +30,14 @@ BEFORE, AFTER, TOP = 2, 3, 20
 """The defaults of `match_paths`."""
 
 
-def measure(events: int, repeats: int) -> list[dict[str, Any]]:
+def measure(events: int, repeats: int) -> dict[str, Any]:
     """All questions, of one lake."""
     with new_folder(f"funnels_{events}") as folder, spark_session(folder) as spark:
         lake = make_lake(spark, folder, events)
         table = f"(SELECT key, time, position, name FROM {lake.db.log('events')} WHERE {lake.rows})"
         found = [_measure_funnel(spark, table, name, steps, repeats) for name, steps in FUNNELS.items()]
-        return found + [_measure_paths(spark, table, name, around, repeats) for name, around in PATHS.items()]
+        found += [_measure_paths(spark, table, name, around, repeats) for name, around in PATHS.items()]
+        return {"events": events, "repeats": repeats, "beside": found}
 
 
 def _measure_funnel(spark: SparkSession, table: str, name: str, steps: tuple[str, ...], repeats: int) -> dict[str, Any]:
@@ -107,18 +107,9 @@ def _compare(name: str, actions: dict[str, Callable[[], list[Any]]], repeats: in
     """Medians of seconds of both, which must give the same rows."""
     ours, theirs = (action() for action in actions.values())
     if ours != theirs:
-        differ = next((pair for pair in zip_longest(ours, theirs) if pair[0] != pair[1]), None)
+        differ = next(pair for pair in zip_longest(ours, theirs) if pair[0] != pair[1])
         raise RuntimeError(f"{name}: {' and '.join(actions)} differ, first in {differ}")
-    medians = {way: median(times) for way, times in side_by_side(actions, repeats).items()}
-    fast, slow = medians.values()
-    figures = {
-        "question": name,
-        "rows": len(ours),
-        **{way: round(each, 2) for way, each in medians.items()},
-        "times faster": round(slow / fast, 1),
-    }
-    print(json.dumps(figures), flush=True)
-    return figures
+    return measure_beside(name, actions, repeats, warm=False, rows=len(ours))
 
 
 if __name__ == "__main__":

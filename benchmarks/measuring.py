@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import sys
 import threading
@@ -33,6 +34,35 @@ def side_by_side(actions: Mapping[str, Callable[[], Any]], repeats: int) -> dict
         for name in names[shift:] + names[:shift]:
             taken[name].append(seconds(actions[name]))
     return taken
+
+
+def measure_beside(
+    question: str, actions: Mapping[str, Callable[[], Any]], repeats: int, *, warm: bool = True, **more: Any
+) -> dict[str, Any]:
+    """Medians of seconds of ways to answer one question, printed as a line of JSON.
+
+    Parameters
+    ----------
+    question
+        What is asked.
+    actions
+        Ours first, then what it is measured beside, if anything.
+    repeats
+        How often each is measured, in turns.
+    warm
+        Whether each runs once before.
+    more
+        Further figures of the question.
+    """
+    for action in actions.values() if warm else ():
+        action()
+    medians = [median(times) for times in side_by_side(actions, repeats).values()]
+    figures = {"question": question, "seconds": dict(zip(actions, (round(each, 3) for each in medians), strict=True))}
+    if len(medians) > 1:
+        figures["times faster"] = round(medians[1] / medians[0], 2)
+    figures |= more
+    print(json.dumps(figures), flush=True)
+    return figures
 
 
 def median(values: list[float]) -> float:

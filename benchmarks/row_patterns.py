@@ -12,7 +12,6 @@ over a tenth of the rows, once, beside us over the same rows; both must find as 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.lakes import new_folder
-from benchmarks.measuring import median, side_by_side
+from benchmarks.measuring import measure_beside
 from benchmarks.sessions import ask, spark_session
 
 SYMBOLS = 10_000
@@ -39,7 +38,7 @@ _CRIMES = (
 )
 
 
-def measure(rows: int, repeats: int) -> list[dict[str, Any]]:
+def measure(rows: int, repeats: int) -> dict[str, Any]:
     """All questions."""
     with new_folder(f"row_patterns_{rows}") as folder, spark_session(folder) as spark:
         found = [_prices(spark, f"{folder}/prices", rows, repeats)]
@@ -49,7 +48,8 @@ def measure(rows: int, repeats: int) -> list[dict[str, Any]]:
             found.append(_no_b(spark, f"{folder}/letters_{count}", count, repeats))
         for count in (20_000, rows * 7 // 10):
             found.append(_crimes(spark, f"{folder}/crimes_{count}", count, repeats))
-        return [*found, _thousand(spark, max(repeats, 5)), _other_statements(spark)]
+        found += [_thousand(spark, max(repeats, 5)), _other_statements(spark)]
+        return {"events": rows, "repeats": repeats, "beside": found}
 
 
 def _table(frame: DataFrame, place: str, name: str) -> None:
@@ -74,7 +74,7 @@ def _prices(spark: SparkSession, place: str, rows: int, repeats: int) -> dict[st
         lags = ", ".join(f"lag(price, {number}) {over} AS p{number}" for number in (1, 2, 3))
         ask(spark, f"SELECT count(*) FROM (SELECT price, {lags} FROM prices) WHERE p1 < p2 AND p2 < p3 AND price > p1")
 
-    return _timed(f"v, {rows:,} rows", {"MATCH_RECOGNIZE": ours, "three lags": plain}, repeats)
+    return measure_beside(f"v, {rows:,} rows", {"MATCH_RECOGNIZE": ours, "three lags": plain}, repeats)
 
 
 def _beside_pandas(spark: SparkSession, folder: str, rows: int) -> dict[str, Any]:
@@ -93,10 +93,11 @@ def _beside_pandas(spark: SparkSession, folder: str, rows: int) -> dict[str, Any
         clause = question.replace("PATTERN", "ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN", 1)
         found["pandas"] = len(match_recognize(f"SELECT * FROM df {clause}", few))
 
-    figures = _timed(
+    figures = measure_beside(
         f"v, {len(few):,} rows", {"MATCH_RECOGNIZE": ours, "pandas-match-recognize": pandas}, 1, warm=False
     )
-    print(json.dumps({"equal": found["MATCH_RECOGNIZE"] == found["pandas"], **found}), flush=True)
+    if found["MATCH_RECOGNIZE"] != found["pandas"]:
+        raise RuntimeError(f"v: they find so many matches: {found}")
     return figures
 
 
@@ -105,7 +106,7 @@ def _no_b(spark: SparkSession, place: str, rows: int, repeats: int) -> dict[str,
     _table(spark.range(rows).select("id", F.lit("a").alias("letter")), place, name)
     clause = "ORDER BY id PATTERN (a+ b+) DEFINE a AS letter = 'a', b AS letter = 'b'"
     text = f"SELECT count(*) FROM {name} MATCH_RECOGNIZE ({clause})"
-    return _timed(f"no b, {rows:,} rows", {"MATCH_RECOGNIZE": lambda: ask(spark, text)}, repeats)
+    return measure_beside(f"no b, {rows:,} rows", {"MATCH_RECOGNIZE": lambda: ask(spark, text)}, repeats)
 
 
 def _crimes(spark: SparkSession, place: str, rows: int, repeats: int) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def _crimes(spark: SparkSession, place: str, rows: int, repeats: int) -> dict[st
     )
     _table(frame, place, name)
     text = f"SELECT count(*) FROM {name} MATCH_RECOGNIZE ({_CRIMES})"
-    return _timed(f"crimes, {rows:,} rows", {"MATCH_RECOGNIZE": lambda: ask(spark, text)}, repeats)
+    return measure_beside(f"crimes, {rows:,} rows", {"MATCH_RECOGNIZE": lambda: ask(spark, text)}, repeats)
 
 
 def _thousand(spark: SparkSession, repeats: int) -> dict[str, Any]:
@@ -131,7 +132,7 @@ def _thousand(spark: SparkSession, repeats: int) -> dict[str, Any]:
         "SELECT count(*) FROM (SELECT lag(price) OVER (PARTITION BY symbol ORDER BY ts) AS p FROM thousand) WHERE p > 9"
     )
     actions = {"MATCH_RECOGNIZE": lambda: ask(spark, ours), "one lag": lambda: ask(spark, plain)}
-    return _timed("thousand", actions, repeats)
+    return measure_beside("thousand", actions, repeats)
 
 
 def _other_statements(spark: SparkSession) -> dict[str, Any]:
@@ -148,16 +149,7 @@ def _other_statements(spark: SparkSession) -> dict[str, Any]:
 
         return run
 
-    return _timed(f"other statements, {PARSES} parses", {"with": parses(parser), "without": parses(inner)}, 9)
-
-
-def _timed(name: str, actions: dict[str, Callable[[], Any]], repeats: int, *, warm: bool = True) -> dict[str, Any]:
-    for action in actions.values() if warm else ():
-        action()
-    taken = side_by_side(actions, repeats)
-    figures = {"question": name, **{way: round(median(times), 3) for way, times in taken.items()}}
-    print(json.dumps(figures), flush=True)
-    return figures
+    return measure_beside(f"other statements, {PARSES} parses", {"with": parses(parser), "without": parses(inner)}, 9)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ def shown(part: str, figures: Sequence[dict[str, Any]]) -> RenderableType:
         "trends": _trends,
         "groups": _groups,
         "machines": _machines,
+        **dict.fromkeys(("funnels", "absences", "row_patterns"), _beside),
     }
     return Group(*makers[part](figures))
 
@@ -353,5 +354,27 @@ def _groups(figures: Sequence[dict[str, Any]]) -> list[RenderableType]:
                 f"{kernels:.2f}",
                 f"{two['memory']['total'] / MB:,.0f}",
                 str(len(alone)),
+            )
+    return [table]
+
+
+def _beside(figures: Sequence[dict[str, Any]]) -> list[RenderableType]:
+    table = _table(
+        "Questions in spark.sql, beside what gives the same rows",
+        ("question", "events", "times faster", "s", "baseline", "baseline s", "n"),
+        "times faster: the baseline's time / ours (below 1: slower); medians, in turns.",
+    )
+    for each in figures:
+        for found in each["beside"]:
+            (_, ours), *others = found["seconds"].items()
+            baseline, theirs = others[0] if others else ("", None)
+            table.add_row(
+                found["question"],
+                f"{each['events']:,}",
+                _number(found.get("times faster"), "{:.2f}"),
+                f"{ours:.3f}",
+                baseline,
+                _number(theirs, "{:.3f}"),
+                str(each["repeats"]),
             )
     return [table]
