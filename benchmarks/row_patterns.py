@@ -8,20 +8,28 @@ with our parser in front and without it.
 
 With PATTERNLAKE_PANDAS_MATCH_RECOGNIZE, a folder that has `pandas_match_recognize` and what it needs, it is asked *v*
 over a tenth of the rows, once, beside us over the same rows; both must find as many matches.
+
+With ``--flink PATH``, or PATTERNLAKE_FLINK, the folder of a Flink distribution (it has `lib`), Flink SQL is asked *v*
+over a tenth of the rows, in batch mode on two slots of a cluster within one JVM, beside us over the same CSV files. Of
+its repeats the fastest counts, from the submission of a query to its row. It takes no greedy quantifier last, so *v*
+has the row behind the rise as well, from which the next match may begin; both must find as many matches.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.lakes import new_folder
-from benchmarks.measuring import measure_beside
+from benchmarks.measuring import measure_beside, median, report_beside, seconds
 from benchmarks.sessions import ask, spark_session
 
 SYMBOLS = 10_000
@@ -38,12 +46,32 @@ _CRIMES = (
 )
 
 
-def measure(rows: int, repeats: int) -> dict[str, Any]:
+_FLINK_TABLE = (
+    "CREATE TABLE prices (symbol STRING, ts BIGINT, price INT, "
+    "moment AS TO_TIMESTAMP_LTZ(ts, 0), WATERMARK FOR moment AS moment) "
+    "WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')"
+)
+_IN_FLINK = """SELECT count(*) FROM prices MATCH_RECOGNIZE (
+  PARTITION BY symbol ORDER BY moment MEASURES LAST(up.price) AS price AFTER MATCH SKIP TO FIRST behind
+  PATTERN (begun down+ up+ behind) DEFINE
+    down AS down.price < COALESCE(LAST(down.price, 1), begun.price),
+    up AS up.price > COALESCE(LAST(up.price, 1), LAST(down.price)), behind AS behind.price <= LAST(up.price))"""
+_BESIDE_FLINK = """SELECT count(*) FROM prices_of_flink MATCH_RECOGNIZE (
+  PARTITION BY symbol ORDER BY ts MEASURES LAST(up.price) AS price AFTER MATCH SKIP TO FIRST behind
+  PATTERN (begun down+ up+ behind) DEFINE
+    down AS price < PREV(price), up AS price > PREV(price), behind AS price <= PREV(price))"""
+_OPENED = ("lang", "lang.reflect", "util", "util.concurrent", "io", "net", "nio", "text", "time")
+"""Packages of Java that Flink looks into."""
+
+
+def measure(rows: int, repeats: int, flink: str = os.environ.get("PATTERNLAKE_FLINK", "")) -> dict[str, Any]:
     """All questions."""
     with new_folder(f"row_patterns_{rows}") as folder, spark_session(folder) as spark:
         found = [_prices(spark, f"{folder}/prices", rows, repeats)]
         if (peer := os.environ.get("PATTERNLAKE_PANDAS_MATCH_RECOGNIZE")) is not None:
             found.append(_beside_pandas(spark, peer, rows // 10))
+        if flink:
+            found.append(_beside_flink(spark, Path(flink), folder / "prices_csv", repeats))
         for count in sorted({20_000, rows // 10}):
             found.append(_no_b(spark, f"{folder}/letters_{count}", count, repeats))
         for count in (20_000, rows * 7 // 10):
@@ -101,6 +129,27 @@ def _beside_pandas(spark: SparkSession, folder: str, rows: int) -> dict[str, Any
     return figures
 
 
+def _beside_flink(spark: SparkSession, flink: Path, place: Path, repeats: int) -> dict[str, Any]:
+    few = "SELECT symbol, unix_seconds(ts) AS ts, price FROM prices WHERE hash(symbol) % 10 = 0"
+    spark.sql(few).write.csv(str(place))
+    schema = "symbol STRING, ts BIGINT, price INT"
+    spark.read.schema(schema).csv(str(place)).createOrReplaceTempView("prices_of_flink")
+    rows = spark.table("prices_of_flink").count()
+    command = ["java", "-Xmx4g", *(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED)]
+    command += ["-cp", f"{flink}/lib/*", str(Path(__file__).parent / "peers" / "FlinkPeer.java"), str(repeats)]
+    command += [_FLINK_TABLE.format(path=place.resolve().as_uri()), _IN_FLINK]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"Flink failed: {done.stderr[-2000:]}")
+    theirs = [line.split() for line in done.stdout.splitlines()]
+    ours = ask(spark, _BESIDE_FLINK)[0][0]
+    if ours != int(theirs[-1][1]):
+        raise RuntimeError(f"v beside Flink: {ours:,} matches, and Flink has {theirs[-1][1]}")
+    taken = median([seconds(lambda: ask(spark, _BESIDE_FLINK)) for _ in range(repeats)])
+    fastest = min(float(line[0]) for line in theirs)
+    return report_beside(f"v, {rows:,} rows", {"MATCH_RECOGNIZE": taken, "Flink SQL": fastest}, matches=ours)
+
+
 def _no_b(spark: SparkSession, place: str, rows: int, repeats: int) -> dict[str, Any]:
     name = f"letters_{rows}"
     _table(spark.range(rows).select("id", F.lit("a").alias("letter")), place, name)
@@ -153,4 +202,8 @@ def _other_statements(spark: SparkSession) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    measure(*(int(argument) for argument in [*sys.argv[1:3], *("10000000", "3")[len(sys.argv) - 1 :]]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", type=int, nargs="?", default=10_000_000)
+    parser.add_argument("repeats", type=int, nargs="?", default=3)
+    parser.add_argument("--flink", metavar="PATH", default=os.environ.get("PATTERNLAKE_FLINK", ""))
+    measure(**vars(parser.parse_args()))
