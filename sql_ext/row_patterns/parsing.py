@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from patternlake.delta_tables.quoting import literal
 from patternlake.sql_ext.java_classes import define
 from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.language.row_pattern.statements import rewrite_statement
+from patternlake.udfs.language.row_pattern.statements import Values, rewrite_statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,13 +45,34 @@ class _Rewrite:
     def __init__(self, as_sparks: Callable[[str], Exception]) -> None:
         self._as_sparks = as_sparks
 
-    def apply(self, text: str) -> str:
+    def apply(self, text: str, parameters: Any) -> str:
         try:
-            return rewrite_statement(text, literal)
+            return rewrite_statement(text, literal, None if parameters is None else _values(parameters))
         except PatternLakeError as error:
             raise self._as_sparks(str(error)) from None
 
     class Java:
         """What py4j reads."""
 
-        implements: ClassVar[list[str]] = ["java.util.function.UnaryOperator"]
+        implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]
+
+
+def _values(parameters: Any) -> Values:
+    """The parameters that Spark hands its parser, each as the expression that it is of."""
+    kind = parameters.getClass().getSimpleName()
+    if kind == "PositionalParameterContext":
+        return Values(positional=_sql(parameters.params()))
+    if kind == "NamedParameterContext":
+        names = parameters.params().keys().toSeq()
+        return Values(dict(zip(_items(names), _sql(parameters.params().values().toSeq()), strict=True)))
+    # EXECUTE IMMEDIATE … USING: names are empty where there are none.
+    values = _sql(parameters.args())
+    return Values(dict(zip(_items(parameters.paramNames()), values, strict=True)), values)
+
+
+def _items(values: Any) -> list[Any]:
+    return [values.apply(at) for at in range(values.size())]
+
+
+def _sql(values: Any) -> list[str]:
+    return [value.sql() for value in _items(values)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -104,6 +106,36 @@ def test_all_rows_per_match(lake: SparkSession) -> None:
 def test_it_stands_wherever_a_table_does(lake: SparkSession, statement: str, wanted: list[Any]) -> None:
     clause = "PARTITION BY symbol ORDER BY ts MEASURES count(*) AS n PATTERN (a+)"
     assert rows(lake, statement.replace("{c}", clause)) == wanted
+
+
+VALUES = [
+    7, -7, 1 << 40, 2.5, Decimal("1.50"), True, None, b"\x00'", [1, 2], date(2024, 1, 2),
+    datetime(2024, 1, 2, 3, 4, 5, 6), timedelta(seconds=90),
+    "it's", "a\\b", "\\' OR true -- ", "x' OR '1' = '1", '"`?:p', "*/ ; DROP TABLE ticks", "\n", "é…", "",
+]  # fmt: skip
+
+
+def test_parameters_of_the_clause_are_bound(lake: SparkSession) -> None:
+    names = {f"p{number}": value for number, value in enumerate(VALUES)}
+    measures = ", ".join(f":{name} AS {name}" for name in names)
+    text = f"SELECT * FROM ticks MATCH_RECOGNIZE (MEASURES {measures} PATTERN (a) DEFINE a AS symbol = :s AND ts = 1)"
+    (row,) = lake.sql(text, args={**names, "s": "x"}).collect()
+    assert [bytes(value) if isinstance(value, bytearray) else value for value in row] == VALUES
+
+    def found(condition: str, args: Any) -> list[Any]:
+        clause = f"ORDER BY symbol, ts MEASURES a.price AS p PATTERN (a b?) DEFINE {condition}"
+        return sorted(row.p for row in lake.sql(f"SELECT p FROM ticks MATCH_RECOGNIZE ({clause})", args=args).collect())
+
+    assert found("a AS symbol = :s", {"s": "y' OR symbol = 'x"}) == []
+    assert found("a AS symbol = ? AND price > ?, b AS false", ["x", 8]) == [9, 9]
+    assert found("a AS ts = 1, b AS price > a.price * :f AND price-a.price < :m + 9", {"f": 0.5, "m": -7}) == [5, 9]
+    wrapped = "SELECT ?, n FROM ({}) WHERE n > ?"
+    counted = "SELECT n FROM ticks MATCH_RECOGNIZE (MEASURES count(*) AS n PATTERN (a??) DEFINE a AS price > ?)"
+    text = wrapped.format(counted.replace("a??", "a?"))
+    assert {tuple(row) for row in lake.sql(text, args=["w", 8, 0]).collect()} == {("w", 1)}
+    for text, args in ((counted, []), (counted, None), (counted.replace("> ?", "> :p"), {"q": 1})):
+        with pytest.raises(PySparkException, match="has no value; pass"):
+            lake.sql(text, args=args)
 
 
 def test_views_and_new_sessions(lake: SparkSession) -> None:

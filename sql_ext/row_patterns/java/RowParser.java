@@ -4,7 +4,7 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
-import java.util.function.UnaryOperator;
+import java.util.function.BiFunction;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
@@ -13,15 +13,15 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 public class RowParser implements InvocationHandler {
     private static final Pattern WORD = Pattern.compile("match_recognize", Pattern.CASE_INSENSITIVE);
     private final ParserInterface next;
-    private final UnaryOperator rewrite;
+    private final BiFunction rewrite;
 
-    private RowParser(ParserInterface next, UnaryOperator rewrite) {
+    private RowParser(ParserInterface next, BiFunction rewrite) {
         this.next = next;
         this.rewrite = rewrite;
     }
 
-    /** `rewrite`: from the text of a statement to the text that the parser is to read. */
-    public static ParserInterface around(ParserInterface next, UnaryOperator rewrite) {
+    /** `rewrite`: from the text of a statement, and its parameters or null, to the text that the parser is to read. */
+    public static ParserInterface around(ParserInterface next, BiFunction rewrite) {
         return (ParserInterface) Proxy.newProxyInstance(
                 ParserInterface.class.getClassLoader(), new Class[] {ParserInterface.class}, new RowParser(next, rewrite));
     }
@@ -41,7 +41,7 @@ public class RowParser implements InvocationHandler {
         if (name.equals("parsePlan") || name.equals("parsePlanWithParameters") || name.equals("parseQuery")) {
             String text = (String) arguments[0];
             if (WORD.matcher(text).find()) {
-                arguments[0] = this.rewrite.apply(text);
+                arguments[0] = this.rewrite.apply(text, arguments.length > 1 ? arguments[1] : null);
             }
         }
         try {

@@ -1,7 +1,7 @@
 package patternlake;
 
 import java.lang.reflect.Field;
-import java.util.function.UnaryOperator;
+import java.util.function.BiFunction;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.internal.SessionState;
@@ -9,9 +9,9 @@ import scala.runtime.AbstractFunction2;
 
 /** Puts a `RowParser` in front of the parser of sessions: by a session and its parser, the new one. */
 public class RowParsers extends AbstractFunction2 {
-    private final UnaryOperator rewrite;
+    private final BiFunction rewrite;
 
-    public RowParsers(UnaryOperator rewrite) {
+    public RowParsers(BiFunction rewrite) {
         this.rewrite = rewrite;
     }
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from patternlake.udfs.errors import PatternSyntaxError
-from patternlake.udfs.language.row_pattern.statements import rewrite_statement
+from patternlake.udfs.language.row_pattern.statements import Values, rewrite_statement
 
 
-def rewritten(text: str) -> str:
+def rewritten(text: str, values: Values | None = None) -> str:
     """The statement with `C` for each clause, and `F(…)` for each function that has it."""
-    made = rewrite_statement(text.replace("«", "MATCH_RECOGNIZE (").replace("»", ")"), lambda clause: f"<{clause}>")
+    text = text.replace("«", "MATCH_RECOGNIZE (").replace("»", ")")
+    made = rewrite_statement(text, lambda clause: f"<{clause}>", values)
     return made.replace("match_recognize(TABLE(SELECT * FROM ", "F(")
 
 
@@ -81,3 +82,35 @@ def test_a_clause_that_is_never_closed_is_shown() -> None:
         "  SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a)\n"
         "                                  ^"
     )
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        ("SELECT :p FROM t «:p + x»", "SELECT :p FROM F(t), <1 + x>)"),
+        ("SELECT * FROM t «MEASURES (:p) AS x, f(y,:p), -:m, `a`-:m»", "<MEASURES (1) AS x, f(y,1), -(-2), `a`-(-2)>"),
+        ("SELECT * FROM t «x = :q AND y BETWEEN :p AND :m»", "<x = 'it\\'s' AND y BETWEEN 1 AND (-2)>"),
+        ("SELECT * FROM t «x::p, v:p, v :p, f(x):p, ':p', a[0]:p» -- :p", "<x::p, v:p, v :p, f(x):p, ':p', a[0]:p>"),
+        ("SELECT * FROM (SELECT * FROM t «:p») «:m» n", "F((SELECT * FROM F(t), <1>))), <(-2)>) n"),
+        ("SELECT ? FROM t «? AS '?' -- ?\n» WHERE ?", "SELECT 5 FROM F(t), <6 AS '?' -- ?\n>) WHERE '?'"),
+        ("SELECT ? FROM t «PATTERN ((a? b??)?) DEFINE a AS ?»", "5 FROM F(t), <PATTERN ((a? b??)?) DEFINE a AS 6>)"),
+        ("SELECT * FROM t WHERE x = :gone", "SELECT * FROM t WHERE x = :gone"),
+        ("SELECT ?, ?, ?, ? FROM t", "SELECT ?, ?, ?, ? FROM t"),
+    ],
+)  # fmt: skip
+def test_parameters_of_a_clause_are_written_into_it(statement: str, wanted: str) -> None:
+    values = Values({"p": "1", "m": "-2", "q": "'it\\'s'"}, ["5", "6", "'?'"])
+    assert wanted in rewritten(statement, values)
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        ("SELECT :gone FROM t «x = :other»", ":other has no value; pass it: spark.sql(text, args={'other': …})"),
+        ("SELECT ? FROM t «x = ? PATTERN (a?)»", "parameter 2, '?' has no value; pass one value for each '?'"),
+    ],
+)  # fmt: skip
+def test_a_parameter_without_a_value_is_named(statement: str, wanted: str) -> None:
+    with pytest.raises(PatternSyntaxError) as error:
+        rewritten(statement, Values(positional=["1"]))
+    assert wanted in str(error.value)

@@ -3,11 +3,14 @@
 ``FROM ticks MATCH_RECOGNIZE (…) AS v`` becomes ``FROM match_recognize(TABLE(SELECT * FROM ticks), '…') AS v``. What
 stands before the word, from FROM, JOIN, a comma or a parenthesis on, is the input, with its alias, version or sample.
 All else of the statement stays as it is written.
+
+A clause becomes a string, in which Spark looks for no parameters. So their values are written into it first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from patternlake.udfs.errors import PatternSyntaxError
 from patternlake.udfs.language.row_pattern.tokens import CLOSING, OPENING, Token, find_closing, tokens_of
@@ -16,9 +19,31 @@ _WORD = "MATCH_RECOGNIZE"
 _BEFORE = frozenset({"FROM", "JOIN", "LATERAL", "USING", "TABLE"})
 """Words behind which a relation begins."""
 _NO_RELATION = frozenset({"SELECT", "WITH"})
+_BEFORE_VALUE = frozenset(
+    {"AFTER", "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "DEFINE", "DISTINCT", "DIV", "ELSE", "ESCAPE"}
+    | {"EXISTS", "FROM", "ILIKE", "IN", "INTERVAL", "LIKE", "MEASURES", "NOT", "ON", "OR", "REGEXP", "RLIKE", "SOME"}
+    | {"THEN", "WHEN", "WHERE"}
+)
+"""Words behind which a value may stand; behind any other, ``:x`` is a field of what is called so."""
 
 
-def rewrite_statement(text: str, literal: Callable[[str], str]) -> str:
+@dataclass(frozen=True)
+class Values:
+    """Parameters of a statement, in Spark SQL.
+
+    Attributes
+    ----------
+    named
+        Those of ``:name``.
+    positional
+        Those of ``?``, in the order of the statement.
+    """
+
+    named: Mapping[str, str] = field(default_factory=dict)
+    positional: Sequence[str] = ()
+
+
+def rewrite_statement(text: str, literal: Callable[[str], str], values: Values | None = None) -> str:
     """Rewrite a statement for a parser that does not know the clause.
 
     Parameters
@@ -27,6 +52,8 @@ def rewrite_statement(text: str, literal: Callable[[str], str]) -> str:
         The statement.
     literal
         From any text to the literal of Spark SQL that says it.
+    values
+        Of its parameters. Those named outside of clauses are left to Spark.
 
     Returns
     -------
@@ -36,14 +63,73 @@ def rewrite_statement(text: str, literal: Callable[[str], str]) -> str:
     Raises
     ------
     PatternSyntaxError
-        A clause is not closed, or stands behind the condition of a join.
+        A clause is not closed, stands behind the condition of a join, or has a parameter without a value.
 
     Examples
     --------
     >>> rewrite_statement("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a)) AS m", lambda clause: f"'{clause}'")
     "SELECT * FROM match_recognize(TABLE(SELECT * FROM t), 'PATTERN (a)') AS m"
     """
-    return _rewrite(text, literal, inside=False)
+    return _rewrite(_bind(text, values or Values()), literal, inside=False)
+
+
+def _bind(text: str, values: Values) -> str:
+    """Write the values of parameters into a statement that has clauses."""
+    try:
+        tokens = tokens_of(text)
+    except PatternSyntaxError:
+        return text  # which Spark says in its own words
+    clauses = [range(at + 1, _closed(text, tokens, at + 1)) for at in _clauses(tokens)]
+    if not clauses:
+        return text
+    # A question mark of a pattern is a quantifier.
+    in_pattern = {place for clause in clauses for place in _pattern(tokens, clause)}
+    in_clause = {place for clause in clauses for place in clause}
+    pieces, written, question = [], 0, 0
+    for at, token in enumerate(tokens):
+        end = token.end
+        if token.sign == "?" and at not in in_pattern:
+            # All are counted, in clauses and outside of them, and Spark would count those that are left anew.
+            value = values.positional[question] if question < len(values.positional) else None
+            question += 1
+            shown, how = f"parameter {question}, '?'", "pass one value for each '?': spark.sql(text, args=[…])"
+        elif at in in_clause and _names_parameter(tokens, at):
+            name, end = tokens[at + 1].name, tokens[at + 1].end
+            value = values.named.get(name)
+            shown, how = f"parameter :{name}", f"pass it: spark.sql(text, args={{'{name}': …}})"
+        else:
+            continue
+        if value is None:
+            raise PatternSyntaxError(f"{shown} has no value; {how}", text, token.start, end)
+        # Of a minus in front, a negative number would make a comment.
+        pieces += [text[written : token.start], f"({value})" if value.startswith("-") else value]
+        written = end
+    return "".join([*pieces, text[written:]])
+
+
+def _clauses(tokens: Sequence[Token]) -> Iterator[int]:
+    """Where the word stands that begins a clause."""
+    return (at for at in range(len(tokens)) if _relation(tokens, at, inside=False) is not None)
+
+
+def _pattern(tokens: Sequence[Token], clause: range) -> range:
+    """What stands between the parentheses of PATTERN."""
+    depth = 0
+    for at in clause:
+        depth += (tokens[at].sign in OPENING) - (tokens[at].sign in CLOSING)
+        if depth == 1 and tokens[at].word == "PATTERN" and tokens[at + 1].sign == "(":
+            return range(at + 1, find_closing(tokens, at + 1) or clause.stop)
+    return range(0)
+
+
+def _names_parameter(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a colon begins a parameter, not a part of ``::`` or of a path into a value."""
+    before, behind = tokens[at - 1], tokens[at + 1]
+    if tokens[at].sign != ":" or behind.kind not in ("word", "quoted") or behind.start != tokens[at].end:
+        return False
+    if before.kind == "sign":
+        return before.sign not in CLOSING and before.sign not in (":", "?")
+    return before.word in _BEFORE_VALUE
 
 
 def _rewrite(text: str, literal: Callable[[str], str], *, inside: bool) -> str:
