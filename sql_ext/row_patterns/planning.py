@@ -25,6 +25,7 @@ from patternlake.udfs.language.query.tree import NOWHERE, Span
 from patternlake.udfs.language.row_pattern.parser import parse_clause
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause
+from patternlake.udfs.measures.row_terms import guarded_by, variable_tests
 from patternlake.udfs.measures.translation import (
     ATOM,
     CLASSIFIER,
@@ -96,7 +97,7 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     places = {one.variable: one.condition.span for one in clause.definitions}
     # All at once: Spark takes some milliseconds for each question.
     asked = [*((sql, places[name]) for name, sql in alone.items()), *((sql, NOWHERE) for sql in compared)]
-    found = iter(types_of(base, [*asked, *_placed_in(measures.columns, clause)], text))
+    found = iter(types_of(base, [*asked, *_placed_in([*measures.columns], clause)], text))
     holding = {name: _holds(clause, name, sql, next(found)) for name, sql in alone.items()}
     conditions = definitions.typed({sql: next(found).simpleString() for sql in definitions.columns})
     types = {sql: next(found) for sql in measures.columns}
@@ -119,7 +120,11 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
         pattern=compile_pattern(clause, conditions.conditions, conditions.types),
         holding=tuple(None if name not in holding else column(holding[name]) for name in clause.variables),
         kernel_columns=tuple((one, column(one.sql.format(window=f"({window})"))) for one in conditions.columns),
-        columns={sql: column(sql) for sql in measures.columns},
+        # Spark computes them for all rows: those of other variables must not fail.
+        columns={
+            sql: column(guarded_by(variable_tests(alone, variables), sql))
+            for sql, variables in measures.columns.items()
+        },
         shown={name: column(name) for name in shown},
         atoms=atoms,
         limits=_limits(base.sparkSession),

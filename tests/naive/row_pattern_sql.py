@@ -124,7 +124,7 @@ def value_in(node: Any, rows: Sequence[Any], at: int) -> Any:
         case exp.Paren():
             return value_in(node.this, rows, at)
         case exp.Is():
-            return value_in(node.this, rows, at) is None
+            return value_in(node.this, rows, at) is value_in(node.expression, rows, at)
         case exp.Coalesce():
             parts = [value_in(one, rows, at) for one in (node.this, *node.expressions)]
             return next((part for part in parts if part is not None), None)

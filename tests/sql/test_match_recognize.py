@@ -208,6 +208,23 @@ def test_conditions_of_the_match(lake: SparkSession) -> None:
     assert found == [("x", 1, 5), ("x", 2, 4)]
 
 
+def test_what_fails_in_rows_that_are_not_asked_stops_no_question(lake: SparkSession) -> None:
+    """Under ANSI, 1 / x fails where x is 0; Spark computes columns of all rows before the search."""
+    ratios = frame_of_tuples(lake, list(enumerate([5, 0, 4, 2, 0, 1])), "at INT, x INT")
+    ratios.createOrReplaceTempView("ratios")
+    assert lake.conf.get("spark.sql.ansi.enabled") == "true"
+
+    def found(text: str) -> list[tuple[Any, ...]]:
+        return rows(lake, f"SELECT * FROM ratios MATCH_RECOGNIZE (ORDER BY at {text})")
+
+    measures = "MEASURES b.at AS at, sum(6 DIV b.x) AS s, LAST(6 DIV b.x) AS l, 6 DIV b.x AS r PATTERN (a b) DEFINE"
+    assert found(f"{measures} b AS b.x <> 0 AND 8 DIV b.x >= a.x") == [(2, 1, 1, 1), (5, 6, 6, 6)]
+    assert found("MEASURES b.at AS at PATTERN (a b) DEFINE b AS b.x = 0 OR 8 DIV b.x > a.x") == [(1,), (4,)]
+    assert found("MEASURES b.at AS at PATTERN (a b) DEFINE a AS x <> 0, b AS b.x < 8 DIV a.x") == [(1,), (4,)]
+    with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
+        found("MEASURES b.at AS at PATTERN (a b) DEFINE b AS 8 DIV b.x > a.x")
+
+
 def test_empty_tables_and_no_matches(lake: SparkSession) -> None:
     assert over(lake, f"MEASURES LAST(ts) AS l {DOWN_UP}", "(SELECT * FROM ticks WHERE ts > 9)") == []
     assert over(lake, "MEASURES stddev(price) AS l PATTERN (a) DEFINE a AS price > 100") == []

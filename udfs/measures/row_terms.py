@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from patternlake.udfs.language.row_pattern.formulas import (
     AggregateTerm,
@@ -108,3 +108,26 @@ def written(formula: Formula, replace: Callable[[Term], str]) -> str:
 def row_sql(clause: Clause, formula: Formula, variable: str) -> str:
     """A conjunct of the row alone in Spark SQL with ``{window}``."""
     return written(formula, lambda term: term_sql(clause, term, variable))
+
+
+def variable_tests(rows: Mapping[str, str], variables: Sequence[str]) -> list[str]:
+    """What a row meets that is of one of some variables: a test in Spark SQL, or none.
+
+    Parameters
+    ----------
+    rows
+        By variables, what their conditions say of the row alone.
+    variables
+        None: the row may be any.
+    """
+    if not variables or not all(name in rows for name in variables):
+        return []
+    tests = dict.fromkeys(rows[name] for name in variables)
+    return [*tests] if len(tests) == 1 else [" OR ".join(f"({test})" for test in tests)]
+
+
+def guarded_by(tests: Sequence[str], sql: str) -> str:
+    """An expression that is computed only where all tests are met, else NULL; a mere column stays as it is."""
+    if not tests or sql.strip("`").isidentifier():
+        return sql
+    return f"CASE WHEN {' AND '.join(f'({test})' for test in tests)} THEN {sql} END"

@@ -123,15 +123,21 @@ class Measures:
     atoms: tuple[Atom, ...]
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The expressions over the input's columns that the atoms need, each once."""
-        needed: list[str | None] = []
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The expressions over the input's columns that the atoms need, with the variables of whose rows: none, any."""
+        needed: dict[str, tuple[str, ...]] = {}
         for atom in self.atoms:
+            texts: tuple[str | None, ...] = ()
+            variables: tuple[str, ...] = ()
             if isinstance(atom, NavigationAtom):
-                needed.append(atom.column)
+                texts, variables = (atom.column,), () if atom.seen.shift else atom.seen.variables
             elif isinstance(atom, AggregateAtom):
-                needed += [atom.column, atom.condition]
-        return tuple(dict.fromkeys(one for one in needed if one is not None and one not in (CLASSIFIER, ROWS)))
+                texts, variables = (atom.column, atom.condition), atom.variables
+            for sql in texts:
+                if sql is not None and sql not in (CLASSIFIER, ROWS):
+                    known = needed.get(sql, variables)
+                    needed[sql] = tuple(sorted({*known, *variables})) if known and variables else ()
+        return needed
 
 
 def read_measures(clause: Clause, columns: Mapping[str, str]) -> Measures:
@@ -157,7 +163,7 @@ def read_measures(clause: Clause, columns: Mapping[str, str]) -> Measures:
     >>> measures.sql
     ('__atom_0 / __atom_1 - 1',)
     >>> measures.columns
-    ('price',)
+    {'price': ('a', 'b')}
     """
     reader = FormulaReader(clause, columns)
     translator = Translator(clause)

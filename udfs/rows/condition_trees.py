@@ -7,7 +7,8 @@ depends on types, which Spark knows: the same walk runs without types, to tell t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -28,11 +29,13 @@ from patternlake.udfs.language.row_pattern.tree import Clause
 from patternlake.udfs.measures.row_terms import (
     column_sql,
     escaped,
+    guarded_by,
     is_classifier,
     is_of_row,
     is_one_term,
     row_seen,
     term_sql,
+    variable_tests,
     written,
 )
 from patternlake.udfs.measures.seen import CURRENT, LAST, Seen
@@ -138,10 +141,16 @@ class _Part:
 
 
 def build_conditions(
-    clause: Clause, matched: Sequence[tuple[str, tuple[Formula, ...]]], types: Mapping[str, str] | None
+    clause: Clause,
+    rows: Mapping[str, str],
+    matched: Sequence[tuple[str, tuple[Formula, ...]]],
+    types: Mapping[str, str] | None,
 ) -> tuple[KernelConditions, tuple[str, ...]]:
-    """The conditions, and the columns whose types they need; without types, the conditions mean nothing."""
-    builder = _Builder(clause, types)
+    """The conditions, and the columns whose types they need; without types, the conditions mean nothing.
+
+    Parameters are as the attributes of `Definitions`.
+    """
+    builder = _Builder(clause, rows, types)
     conditions: dict[str, Expression] = {}
     for variable, formulas in matched:
         parts = [_Conjunct(builder, variable, formula).condition() for formula in formulas]
@@ -152,8 +161,9 @@ def build_conditions(
 class _Builder:
     """Numbers the columns of a clause's conditions."""
 
-    def __init__(self, clause: Clause, types: Mapping[str, str] | None) -> None:
+    def __init__(self, clause: Clause, rows: Mapping[str, str], types: Mapping[str, str] | None) -> None:
         self.clause = clause
+        self.rows = rows
         self.types = types
         self.asked: dict[str, None] = {}
         self.columns: dict[tuple[str, str], int] = {}
@@ -214,6 +224,8 @@ class _Conjunct:
         self.clause = builder.clause
         self.variable = variable
         self.formula = formula
+        # What is known where a part is asked for: of a row, a test in Spark SQL.
+        self.guards: list[tuple[Seen, str]] = []
 
     def condition(self) -> Expression:
         """Its tree."""
@@ -298,7 +310,7 @@ class _Conjunct:
         """A part that looks at one row, as a column."""
         sql = self.sql(node)
         kind = self.kind_of(sql, node)
-        number = self.builder.column(sql, kind)
+        number = self.builder.column(self.guarded(sql, seen) if self.terms(node) else sql, kind)
         value: Expression = Value(f"c{number}", seen)
         # Where there is no such row the value is that of NULLs, which is NULL for all but such functions as coalesce.
         if seen.kind != CURRENT and not all(isinstance(each, _STRICT) for each in node.walk()):
@@ -310,6 +322,38 @@ class _Conjunct:
                 (Call("is null", (Value(f"c{there}", seen),)), Value(f"c{missing}", Seen()), value),
             )
         return _Part(value, kind, number)
+
+    def guarded(self, sql: str, seen: Seen) -> str:
+        """A column of a row, computed only where the row may be asked for it.
+
+        Spark computes a column for all rows, before the search, and under ANSI 1 / x fails where x is 0. A row that is
+        asked for it meets what its variable's condition says of the row alone, and what AND, OR and CASE tested before.
+        """
+        tests = [test for row, test in self.guards if row == seen]
+        return guarded_by([*variable_tests(self.builder.rows, self.variables(seen)), *tests], sql)
+
+    def variables(self, seen: Seen) -> tuple[str, ...]:
+        """The variables of which a row is one that is looked at; none where it may be any row."""
+        if seen.kind == CURRENT:
+            return (self.variable,)
+        return () if seen.shift else seen.variables
+
+    def tests(self, node: Any, test: str) -> list[tuple[Seen, str]]:
+        """What a condition that `test` holds of (IS TRUE, …) says of single rows."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, exp.Or if test == "IS NOT TRUE" else exp.And):
+            return [*self.tests(node.this, test), *self.tests(node.expression, test)]
+        seen = self.one_row(node)
+        return [] if seen is None else [(seen, f"({self.sql(node)}) {test}")]
+
+    @contextmanager
+    def behind(self, condition: Any, test: str) -> Iterator[None]:
+        """Translate parts that are asked for only where a test of a condition holds."""
+        count = len(self.guards)
+        self.guards += self.tests(condition, test)
+        yield
+        del self.guards[count:]
 
     def join(self, one: int, other: int) -> None:
         """Rank two columns together."""
@@ -400,7 +444,7 @@ class _Conjunct:
         def value(label: str) -> _Part:
             sql = self.sql(node, label=label)
             kind = self.kind_of(sql, node)
-            number = self.builder.column(sql, kind)
+            number = self.builder.column(self.guarded(sql, Seen()), kind)
             return _Part(Value(f"c{number}", Seen()), kind, number)
 
         last = value("CAST(NULL AS STRING)")
@@ -430,6 +474,7 @@ class _Conjunct:
         if column == "1" and not term.arguments:
             return _Part(Aggregate("count", None, variables), "int")
         kind = self.kind_of(column, node)
+        column = guarded_by(variable_tests(self.builder.rows, variables), column)
         if name == "count":
             # Whatever the type, it matters only what is NULL.
             number = self.builder.column(f"CASE WHEN ({column}) IS NOT NULL THEN 1 END", "int")
@@ -454,7 +499,9 @@ class _Conjunct:
         if kind in _ARITHMETIC:
             return self.arithmetic(_ARITHMETIC[kind], node)
         if kind in (exp.And, exp.Or):
-            parts = [self.part(one) for one in (node.this, node.expression)]
+            parts = [self.part(node.this)]
+            with self.behind(node.this, "IS NOT FALSE" if kind is exp.And else "IS NOT TRUE"):
+                parts.append(self.part(node.expression))
             for part in parts:
                 self.expect(part, "boolean", node)
             return _Part(Call(kind.__name__.lower(), tuple(part.tree for part in parts)), "boolean")
@@ -488,10 +535,9 @@ class _Conjunct:
         if kind in (exp.Greatest, exp.Least):
             return self.outermost(">=" if kind is exp.Greatest else "<=", [node.this, *node.expressions], node)
         if kind is exp.If:
-            return self.choose([(self.truth(node.this), node.args["true"])], node.args.get("false"), node)
+            return self.choose(None, [node], node.args.get("false"), node)
         if kind is exp.Case:
-            branches = [(self.when(node.this, one.this, node), one.args["true"]) for one in node.args["ifs"]]
-            return self.choose(branches, node.args.get("default"), node)
+            return self.choose(node.this, node.args["ifs"], node.args.get("default"), node)
         return None
 
     def days_between(self, node: Any) -> _Part:
@@ -541,12 +587,20 @@ class _Conjunct:
         """The condition of a way of CASE."""
         return self.truth(node) if subject is None else self.compare("=", subject, node, case).tree
 
-    def choose(self, ways: Sequence[tuple[Expression, Any]], default: Any, node: Any) -> _Part:
+    def choose(self, subject: Any, branches: Sequence[Any], default: Any, node: Any) -> _Part:
         """CASE and if."""
-        last = _Part(Constant(None), "null") if default is None else self.part(default)
-        parts = self.alike([*(self.part(value) for _, value in ways), last], node)
+        conditions, values = [], []
+        with ExitStack() as before:
+            for branch in branches:
+                conditions.append(self.when(subject, branch.this, node))
+                tested = branch.this if subject is None else exp.EQ(this=subject, expression=branch.this)
+                with self.behind(tested, "IS TRUE"):
+                    values.append(self.part(branch.args["true"]))
+                before.enter_context(self.behind(tested, "IS NOT TRUE"))
+            values.append(_Part(Constant(None), "null") if default is None else self.part(default))
+        parts = self.alike(values, node)
         tree = parts[-1].tree
-        for (condition, _), part in reversed(list(zip(ways, parts, strict=False))):
+        for condition, part in reversed(list(zip(conditions, parts, strict=False))):
             tree = Call("if", (condition, part.tree, tree))
         typed = next((part for part in parts if part.kind != "null"), parts[0])
         return _Part(tree, typed.kind, typed.column)

@@ -57,7 +57,7 @@ class Definitions:
         UnsupportedOperatorError
             Types do not fit each other, or cannot be compared by the kernel.
         """
-        return build_conditions(self.clause, self.matched, types)[0]
+        return build_conditions(self.clause, self.rows, self.matched, types)[0]
 
 
 def read_definitions(clause: Clause, columns: Mapping[str, str]) -> Definitions:
@@ -99,5 +99,5 @@ def read_definitions(clause: Clause, columns: Mapping[str, str]) -> Definitions:
             rows[variable] = " AND ".join(f"({row_sql(clause, one, variable)})" for one in alone)
         if rest := tuple(one for one in conjuncts if not is_of_row(clause, one.terms, variable)):
             matched.append((variable, rest))
-    _, needed = build_conditions(clause, matched, None)
+    _, needed = build_conditions(clause, rows, matched, None)
     return Definitions(clause, rows, needed, tuple(matched))

@@ -97,14 +97,14 @@ def test_a_variable_may_be_called_as_a_statement_begins() -> None:
     made = read.typed(dict.fromkeys(read.columns, "double"))
     assert made.conditions == {"drop": Call(">", (Value("c0"), Value("c1", Seen(LAST, ("show",)))))}
     assert [column.sql for column in made.columns] == ["rate", "2 * rate"]
-    assert read_measures(clause, COLUMNS).columns == ("price", "addr.city")
+    assert read_measures(clause, COLUMNS).columns == {"price": ("drop",), "addr.city": ("show",)}
 
 
 def test_the_inputs_table_may_stand_before_a_column() -> None:
     text = "MEASURES max(Ticks.price) + ticks.addr.city AS m PATTERN (b) DEFINE b AS ticks.price > PREV(`ticks`.price)"
     clause = parse_clause(text, COLUMNS, ["ticks"])
     assert read_definitions(clause, COLUMNS).rows == {"b": "(price > lag(price, 1) OVER {window})"}
-    assert read_measures(clause, COLUMNS).columns == ("price", "addr.city")
+    assert [*read_measures(clause, COLUMNS).columns] == ["price", "addr.city"]
     with pytest.raises(PredicateError, match="'prise' is no column of the input"):
         read_measures(parse_clause("MEASURES ticks.prise AS m PATTERN (b)", COLUMNS, ["ticks"]), COLUMNS)
     # A variable of the name comes first.
@@ -491,4 +491,51 @@ def test_one_row_is_the_last_one_so_running_and_final_are_one() -> None:
 
 def test_the_columns_that_atoms_need() -> None:
     made = measures("count(*) + sum(price * 2) FILTER (WHERE rate > 1) + max(price * 2) || CLASSIFIER() || symbol")
-    assert made.columns == ("price * 2", "rate > 1", "symbol")
+    assert [*made.columns] == ["price * 2", "rate > 1", "symbol"]
+
+
+def test_what_several_variables_need_is_needed_of_the_rows_of_each() -> None:
+    made = measures(
+        "a.price + sum(b.price * 2) + LAST(a.price * 2) + sum(b.rate / 2) + sum(rate / 2) + PREV(b.rate + 1)"
+    )
+    assert made.columns == {"price": ("a",), "price * 2": ("a", "b"), "rate / 2": (), "rate + 1": ()}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "wanted"),
+    [
+        ("b AS b.rate <> 0 AND 1 / b.rate > a.price", ["CASE WHEN ((rate <> 0)) THEN 1 / rate END", "price"]),
+        ("a AS rate > 0, b AS b.price > 1 / a.rate", ["price", "CASE WHEN ((rate > 0)) THEN 1 / rate END"]),
+        ("a AS rate > 0, b AS b.price > 1 / PREV(a.rate)", ["price", "1 / rate"]),
+        (
+            "b AS b.rate = 0 OR 1 / b.rate > a.price",
+            ["rate = 0", "CASE WHEN ((rate = 0) IS NOT TRUE) THEN 1 / rate END", "price"],
+        ),
+        (
+            "b AS NOT (b.rate <> 0 AND (b.price > a.price AND 1 / b.rate > a.price))",
+            ["rate <> 0", "price", "CASE WHEN ((rate <> 0) IS NOT FALSE) THEN 1 / rate END"],
+        ),
+        (
+            "b AS a.price > CASE WHEN b.rate > 1 THEN sqrt(b.rate) + a.rate WHEN b.rate = 0 THEN a.rate "
+            "ELSE 1 / b.rate + a.rate END",
+            [
+                "price", "rate > 1", "CASE WHEN ((rate > 1) IS TRUE) THEN SQRT(rate) END", "rate",
+                "CASE WHEN ((rate > 1) IS NOT TRUE) THEN rate = 0 END",
+                "CASE WHEN ((rate > 1) IS NOT TRUE) AND ((rate = 0) IS NOT TRUE) THEN 1 / rate END",
+            ],
+        ),
+        (
+            "a AS rate > 0, b AS sum(1 / a.rate) > 2 AND max(rate) > 1",
+            ["CASE WHEN ((rate > 0)) THEN 1 / rate END", "rate"],
+        ),
+        (
+            "b AS b.rate <> PREV(b.rate) AND b.price / PREV(b.rate) > a.price",
+            ["CASE WHEN ((rate <> lag(rate, 1) OVER {window})) THEN price / lag(rate, 1) OVER {window} END", "price"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_column_is_computed_only_where_the_row_may_be_asked_for_it(conditions: str, wanted: list[str]) -> None:
+    clause = parse_clause(f"PATTERN (a b+) DEFINE {conditions}", COLUMNS)
+    read = read_definitions(clause, COLUMNS)
+    types = {sql: "boolean" if "=" in sql or ">" in sql else "double" for sql in read.columns}
+    assert [column.sql for column in read.typed(types).columns] == wanted
