@@ -40,14 +40,14 @@ def fold_aggregates(answer: DataFrame, aggregates: Sequence[AggregateAtom], name
     numbered = answer.select(F.monotonically_increasing_id().alias(_ID), F.struct(*others).alias(_ROW), LISTS)
     apart = numbered.select(_ID, _ROW, F.inline_outer(F.col(LISTS)))
     values = [
-        F.expr(_filtered(aggregate, number)).alias(name)
+        F.expr(_filter_rows(aggregate, number)).alias(name)
         for number, (aggregate, name) in enumerate(zip(aggregates, names, strict=True))
     ]
     folded = apart.groupBy(_ID).agg(F.first(_ROW).alias(_ROW), *values)
     return folded.select(F.col(f"{_ROW}.*"), *names)
 
 
-def _filtered(aggregate: AggregateAtom, number: int) -> str:
+def _filter_rows(aggregate: AggregateAtom, number: int) -> str:
     condition = f"{NUMBER} = {number}" + (f" AND ({aggregate.filter})" if aggregate.filter else "")
     nulls = _NULLS.search(aggregate.sql)
     sql = aggregate.sql[: nulls.start()] if nulls else aggregate.sql

@@ -98,7 +98,7 @@ def read_terms(frame: DataFrame, given: str | Column | Sequence[str | Column] | 
 def qualifiers(frame: DataFrame) -> frozenset[str]:
     """The names of a frame's tables, as its columns know them."""
     plan: Any = frame._jdf.queryExecution().analyzed()
-    parts = [_listed(attribute.qualifier()) for attribute in _listed(plan.output())]
+    parts = [list_items(attribute.qualifier()) for attribute in list_items(plan.output())]
     return frozenset(str(one[-1]) for one in parts if one)
 
 
@@ -138,10 +138,11 @@ def _sorted_terms(frame: DataFrame, column: Column) -> list[Term]:
     plan: Any = frame.orderBy(column)._jdf.queryExecution().analyzed()
     while plan.nodeName() != "Sort":
         plan = plan.children().apply(0)
-    return [_catalyst_term(jvm, order) for order in _listed(plan.order())]
+    return [_catalyst_term(jvm, order) for order in list_items(plan.order())]
 
 
-def _listed(items: JavaObject) -> list[JavaObject]:
+def list_items(items: JavaObject) -> list[JavaObject]:
+    """The items of a Seq of Scala's."""
     # A Java iterator ends with an exception, which takes py4j and Delta 0.1 s to look at.
     return [items.apply(number) for number in range(items.size())]
 
@@ -195,7 +196,7 @@ def planned_over(spark: SparkSession, expression: JavaObject, plan: Callable[[Or
         The table refers to columns of the statement around it.
     """
     jvm: Any = spark._jvm
-    if _listed(expression.outerAttrs()):
+    if list_items(expression.outerAttrs()):
         raise ArgumentError(
             "TABLE(…) refers to columns of the query around it, which differ from row to row; join its answer instead"
         )
@@ -230,6 +231,6 @@ def _rows_of(spark: SparkSession, expression: JavaObject, plan: JavaObject) -> O
     rows: Any = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
     return OrderedRows(
         DataFrame(rows, spark),
-        tuple(_catalyst_term(jvm, one) for one in _listed(expression.partitionByExpressions())),
-        tuple(_catalyst_term(jvm, one) for one in _listed(expression.orderByExpressions())),
+        tuple(_catalyst_term(jvm, one) for one in list_items(expression.partitionByExpressions())),
+        tuple(_catalyst_term(jvm, one) for one in list_items(expression.orderByExpressions())),
     )

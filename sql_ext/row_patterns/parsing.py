@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from patternlake.delta_tables.quoting import literal
+from patternlake.sql_ext.answering.table_arguments import list_items
 from patternlake.sql_ext.java_classes import define
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.language.row_pattern.statements import Values, rewrite_statement
@@ -64,15 +65,11 @@ def _values(parameters: Any) -> Values:
         return Values(positional=_sql(parameters.params()))
     if kind == "NamedParameterContext":
         names = parameters.params().keys().toSeq()
-        return Values(dict(zip(_items(names), _sql(parameters.params().values().toSeq()), strict=True)))
+        return Values(dict(zip(list_items(names), _sql(parameters.params().values().toSeq()), strict=True)))
     # EXECUTE IMMEDIATE … USING: names are empty where there are none.
     values = _sql(parameters.args())
-    return Values(dict(zip(_items(parameters.paramNames()), values, strict=True)), values)
-
-
-def _items(values: Any) -> list[Any]:
-    return [values.apply(at) for at in range(values.size())]
+    return Values(dict(zip(list_items(parameters.paramNames()), values, strict=True)), values)
 
 
 def _sql(values: Any) -> list[str]:
-    return [value.sql() for value in _items(values)]
+    return [value.sql() for value in list_items(values)]

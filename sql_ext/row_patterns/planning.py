@@ -25,7 +25,7 @@ from patternlake.udfs.language.query.tree import NOWHERE, Span
 from patternlake.udfs.language.row_pattern.parser import parse_clause
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause
-from patternlake.udfs.measures.row_terms import guarded_by, variable_tests
+from patternlake.udfs.measures.row_terms import find_tests, guard_column
 from patternlake.udfs.measures.translation import (
     ATOM,
     CLASSIFIER,
@@ -87,8 +87,8 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     except PatternError:
         # Perhaps it names columns by their table; to ask Spark for each column's takes some milliseconds.
         clause = parse_clause(text, columns, qualifiers(rows.frame))
-    rows = _placed(rows, clause)
-    base, window = _in_order(rows)
+    rows = _place_rows(rows, clause)
+    base, window = _order_rows(rows)
     definitions = read_definitions(clause, columns)
     measures = read_measures(clause, columns)
 
@@ -97,12 +97,12 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     places = {one.variable: one.condition.span for one in clause.definitions}
     # All at once: Spark takes some milliseconds for each question.
     asked = [*((sql, places[name]) for name, sql in alone.items()), *((sql, NOWHERE) for sql in compared)]
-    found = iter(types_of(base, [*asked, *_placed_in([*measures.columns], clause)], text))
+    found = iter(types_of(base, [*asked, *_find_places([*measures.columns], clause)], text))
     holding = {name: _holds(clause, name, sql, next(found)) for name, sql in alone.items()}
     conditions = definitions.typed({sql: next(found).simpleString() for sql in definitions.columns})
     types = {sql: next(found) for sql in measures.columns}
-    folded = _folded(measures, types)
-    folded_columns = _named_in([atom.sql + (atom.filter or "") for atom in folded.values()], columns)
+    folded = _choose_folded(measures, types)
+    folded_columns = _find_named([atom.sql + (atom.filter or "") for atom in folded.values()], columns)
     partition = [f"{_PARTITION}_{number}" for number in range(len(rows.partition_by))]
     shown = [*partition, *columns] if clause.all_rows else partition
 
@@ -122,8 +122,7 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
         kernel_columns=tuple((one, column(one.sql.format(window=f"({window})"))) for one in conditions.columns),
         # Spark computes them for all rows: those of other variables must not fail.
         columns={
-            sql: column(guarded_by(variable_tests(alone, variables), sql))
-            for sql, variables in measures.columns.items()
+            sql: column(guard_column(find_tests(alone, variables), sql)) for sql, variables in measures.columns.items()
         },
         shown={name: column(name) for name in shown},
         atoms=atoms,
@@ -160,7 +159,7 @@ def _columns(frame: DataFrame) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in frame.schema}
 
 
-def _placed(rows: OrderedRows, clause: Clause) -> OrderedRows:
+def _place_rows(rows: OrderedRows, clause: Clause) -> OrderedRows:
     """The table with the partitions and the order that the clause says, if it does."""
     for what, here, there in (
         ("PARTITION BY", clause.partition_by, rows.partition_by),
@@ -183,7 +182,7 @@ def _placed(rows: OrderedRows, clause: Clause) -> OrderedRows:
     )
 
 
-def _in_order(rows: OrderedRows) -> tuple[DataFrame, str]:
+def _order_rows(rows: OrderedRows) -> tuple[DataFrame, str]:
     """The table with its partitions and order as columns, and what a window over them says."""
     partition = {f"{_PARTITION}_{number}": term for number, term in enumerate(rows.partition_by)}
     order = {f"{_ORDER}_{number}": term for number, term in enumerate(rows.order_by)}
@@ -203,7 +202,7 @@ def _holds(clause: Clause, variable: str, sql: str, kind: DataType) -> str:
     return f"CAST({sql} AS BOOLEAN)" if type_ == "void" else sql
 
 
-def _placed_in(expressions: Sequence[str], clause: Clause) -> list[tuple[str, Span]]:
+def _find_places(expressions: Sequence[str], clause: Clause) -> list[tuple[str, Span]]:
     """Expressions with their places among the measures; none where they do not stand there word by word."""
     found = []
     for sql in expressions:
@@ -212,7 +211,7 @@ def _placed_in(expressions: Sequence[str], clause: Clause) -> list[tuple[str, Sp
     return found
 
 
-def _folded(measures: Measures, types: dict[str, DataType]) -> dict[str, AggregateAtom]:
+def _choose_folded(measures: Measures, types: dict[str, DataType]) -> dict[str, AggregateAtom]:
     """By the names of atoms, those that Spark computes."""
     folded = {}
     for number, atom in enumerate(measures.atoms):
@@ -223,7 +222,7 @@ def _folded(measures: Measures, types: dict[str, DataType]) -> dict[str, Aggrega
     return folded
 
 
-def _named_in(texts: Sequence[str], columns: dict[str, str]) -> list[str]:
+def _find_named(texts: Sequence[str], columns: dict[str, str]) -> list[str]:
     """The columns whose names are words of some texts."""
     words = {token.name.lower() for text in texts for token in tokens_of(text) if token.is_name}
     return [name for name in columns if name.lower() in words]

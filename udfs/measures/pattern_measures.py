@@ -411,7 +411,7 @@ class _Translator(Translator):
             return replace(made, column=None, condition=None, filter=made.condition)
         return made if all(map(_is_column, term.arguments)) else replace(made, column=None)
 
-    def joined(self, term: AggregateTerm) -> str | None:
+    def write_listagg(self, term: AggregateTerm) -> str | None:
         """``listagg(x, ',')`` in the order of events: over the list of x."""
         plain = not term.distinct and term.ordering is None and term.condition is None
         if term.name not in ("LISTAGG", "STRING_AGG") or not plain or any(one.terms for one in term.arguments[1:]):

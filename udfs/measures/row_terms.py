@@ -80,37 +80,37 @@ def is_of_row(clause: Clause, terms: Sequence[Term], variable: str) -> bool:
 def term_sql(clause: Clause, term: Term, variable: str) -> str:
     """A term of `is_of_row` in Spark SQL."""
     if isinstance(term, ColumnTerm):
-        return escaped(term.sql)
+        return escape_braces(term.sql)
     assert isinstance(term, NavigationTerm)
     column = column_sql(term.argument)
     seen = row_seen(clause, term, variable)
     assert column is not None
     assert seen is not None
     if not seen.shift:
-        return escaped(column) if is_one_term(term.argument) else f"({escaped(column)})"
-    return f"{'lead' if seen.shift > 0 else 'lag'}({escaped(column)}, {abs(seen.shift)}) OVER {{window}}"
+        return escape_braces(column) if is_one_term(term.argument) else f"({escape_braces(column)})"
+    return f"{'lead' if seen.shift > 0 else 'lag'}({escape_braces(column)}, {abs(seen.shift)}) OVER {{window}}"
 
 
-def escaped(sql: str) -> str:
+def escape_braces(sql: str) -> str:
     """Spark SQL with its braces doubled, as `str.format` reads it."""
     return sql.replace("{", "{{").replace("}", "}}")
 
 
-def written(formula: Formula, replace: Callable[[Term], str]) -> str:
+def write_terms(formula: Formula, replace: Callable[[Term], str]) -> str:
     """An expression with other text in the place of its terms, and its own braces doubled."""
     pieces, at = [], formula.span.start
     for term in formula.terms:
-        pieces += [escaped(formula.text[at : term.span.start]), replace(term)]
+        pieces += [escape_braces(formula.text[at : term.span.start]), replace(term)]
         at = term.span.end
-    return "".join([*pieces, escaped(formula.text[at : formula.span.end])])
+    return "".join([*pieces, escape_braces(formula.text[at : formula.span.end])])
 
 
 def row_sql(clause: Clause, formula: Formula, variable: str) -> str:
     """A conjunct of the row alone in Spark SQL with ``{window}``."""
-    return written(formula, lambda term: term_sql(clause, term, variable))
+    return write_terms(formula, lambda term: term_sql(clause, term, variable))
 
 
-def variable_tests(rows: Mapping[str, str], variables: Sequence[str]) -> list[str]:
+def find_tests(rows: Mapping[str, str], variables: Sequence[str]) -> list[str]:
     """What a row meets that is of one of some variables: a test in Spark SQL, or none.
 
     Parameters
@@ -126,7 +126,7 @@ def variable_tests(rows: Mapping[str, str], variables: Sequence[str]) -> list[st
     return [*tests] if len(tests) == 1 else [" OR ".join(f"({test})" for test in tests)]
 
 
-def guarded_by(tests: Sequence[str], sql: str) -> str:
+def guard_column(tests: Sequence[str], sql: str) -> str:
     """An expression that is computed only where all tests are met, else NULL; a mere column stays as it is."""
     if not tests or sql.strip("`").isidentifier():
         return sql

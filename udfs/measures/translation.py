@@ -201,7 +201,7 @@ class Translator:
             case ConstantTerm():
                 return term.sql
             case AggregateTerm():
-                return self.joined(term) or self.name(self.aggregate(term))
+                return self.write_listagg(term) or self.name(self.aggregate(term))
             case ColumnTerm():
                 assert seen is not None
                 return self.name(NavigationAtom(term.sql, seen, self.is_final("")))
@@ -253,7 +253,7 @@ class Translator:
             filter=term.condition.write(_row_sql) if term.condition is not None and condition is None else None,
         )
 
-    def joined(self, term: AggregateTerm) -> str | None:
+    def write_listagg(self, term: AggregateTerm) -> str | None:
         """``listagg(x, ',')`` over the list of x, whose order is that of the rows; None for any other aggregate."""
         plain = not term.distinct and term.ordering is None and 1 <= len(term.arguments) <= 2
         if term.name not in _JOINED or not plain or any(one.terms for one in term.arguments[1:]):

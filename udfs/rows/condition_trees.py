@@ -1,44 +1,37 @@
-"""From conditions that look at what was matched to the kernel's trees, and to the columns that these look at.
+"""From conditions that look at what was matched to the kernel's trees.
 
-Each part that looks at one row is a column, with all of Spark's functions: ``upper(LAST(a.x))`` is the value of
-``upper(x)`` in the last row of a. What joins several rows must be said by the kernel's operators. Which of these fit
-depends on types, which Spark knows: the same walk runs without types, to tell the columns, and then with them.
+Each part that looks at one row is a column, see `condition_columns`. What joins several rows must be said by the
+kernel's operators. Which of these fit depends on types, which Spark knows: the same walk runs without types, to tell
+the columns, and then with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from sqlglot import exp
 
-from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language.query.tree import Span
 from patternlake.udfs.language.row_pattern.formulas import (
     AggregateTerm,
-    ClassifierTerm,
     ColumnTerm,
     Formula,
     MatchNumberTerm,
-    NavigationTerm,
     Term,
 )
 from patternlake.udfs.language.row_pattern.tree import Clause
 from patternlake.udfs.measures.row_terms import (
     column_sql,
-    escaped,
-    guarded_by,
-    is_classifier,
+    escape_braces,
+    find_tests,
+    guard_column,
     is_of_row,
-    is_one_term,
     row_seen,
-    term_sql,
-    variable_tests,
-    written,
 )
-from patternlake.udfs.measures.seen import CURRENT, LAST, Seen
+from patternlake.udfs.measures.seen import Seen
+from patternlake.udfs.rows.condition_columns import CAN_SAY, ENCODINGS, ColumnBuilder, Part, RowColumns, with_article
 from patternlake.udfs.rows.conditions import (
     Aggregate,
     Call,
@@ -49,7 +42,7 @@ from patternlake.udfs.rows.conditions import (
     MatchNumber,
     Value,
 )
-from patternlake.udfs.rows.kernel_columns import BOOLEAN, DOUBLE, INTEGER, MICROSECONDS, RANKS, KernelColumn
+from patternlake.udfs.rows.kernel_columns import KernelColumn
 
 _MOST_LITERAL = 1 << 62
 _DAY = 86_400_000_000
@@ -60,20 +53,6 @@ _UNITS = {
     "SECOND": 1_000_000,
     "MILLISECOND": 1000,
     "MICROSECOND": 1,
-}
-_KINDS = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "int"),
-    **dict.fromkeys(("float", "double"), "float"),
-    **dict.fromkeys(("string", "binary"), "string"),
-    **{name: name for name in ("boolean", "timestamp", "timestamp_ntz", "date")},
-    "void": "null",
-}
-_ENCODINGS = {
-    "int": INTEGER,
-    "float": DOUBLE,
-    "boolean": BOOLEAN,
-    "null": INTEGER,
-    **dict.fromkeys(("timestamp", "timestamp_ntz", "date", "interval"), MICROSECONDS),
 }
 _NUMBERS = frozenset({"int", "float", "decimal"})
 _TIMES = frozenset({"timestamp", "timestamp_ntz", "date"})
@@ -87,14 +66,6 @@ _COMPARISONS = {
     exp.NullSafeEQ: "<=>",
 }
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
-_STRICT = (
-    *(kind for kind in _COMPARISONS if kind is not exp.NullSafeEQ),
-    *_ARITHMETIC,
-    *(exp.Neg, exp.Not, exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Interval, exp.Var),
-    *(exp.TryCast, exp.TsOrDsToDate, exp.Date, exp.Year),
-    *(exp.Abs, exp.Cast, exp.DataType, exp.DataTypeParam, exp.DPipe, exp.Like, exp.Length, exp.Lower, exp.Upper),
-)
-"""Nodes of trees that are NULL where the row's values are."""
 _AGGREGATES = {
     **{name: name.lower() for name in ("COUNT", "SUM", "AVG", "MIN", "MAX")},
     "MEAN": "avg",
@@ -102,12 +73,6 @@ _AGGREGATES = {
     **dict.fromkeys(("BOOL_OR", "ANY", "SOME"), "max"),
     **dict.fromkeys(("BOOL_AND", "EVERY"), "min"),
 }
-_HIDE, _SHOW = str.maketrans("{}", "\ue000\ue001"), str.maketrans("\ue000\ue001", "{}")
-_CAN_SAY = (
-    "what joins several rows of a match is said with + - * / %, abs, comparisons, BETWEEN, IN, AND, OR, NOT, IS NULL, "
-    "coalesce, nullif, greatest, least, datediff, if, CASE and casts to DOUBLE, and the aggregates count, count_if, "
-    "sum, avg, min, max, any and every; other functions may look at one row, as in LAST(upper(v.x))"
-)
 
 
 @dataclass(frozen=True)
@@ -131,15 +96,6 @@ class KernelConditions:
         return {column.name: column.type for column in self.columns}
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A part of a condition: its tree and type, and of a value that has a column, which one."""
-
-    tree: Expression
-    kind: str
-    column: int = -1
-
-
 def build_conditions(
     clause: Clause,
     rows: Mapping[str, str],
@@ -150,7 +106,7 @@ def build_conditions(
 
     Parameters are as the attributes of `Definitions`.
     """
-    builder = _Builder(clause, rows, types)
+    builder = ColumnBuilder(clause, rows, types)
     conditions: dict[str, Expression] = {}
     for variable, formulas in matched:
         parts = [_Conjunct(builder, variable, formula).condition() for formula in formulas]
@@ -158,74 +114,8 @@ def build_conditions(
     return KernelConditions(conditions, builder.kernel_columns(conditions)), tuple(builder.asked)
 
 
-class _Builder:
-    """Numbers the columns of a clause's conditions."""
-
-    def __init__(self, clause: Clause, rows: Mapping[str, str], types: Mapping[str, str] | None) -> None:
-        self.clause = clause
-        self.rows = rows
-        self.types = types
-        self.asked: dict[str, None] = {}
-        self.columns: dict[tuple[str, str], int] = {}
-        self.group: list[int] = []
-
-    def kind_of(self, sql: str) -> str:
-        """The kind of an expression's type; nothing while types are not known."""
-        self.asked[sql] = None
-        if self.types is None:
-            return ""
-        name = self.types[sql].lower()
-        if name.startswith("decimal"):
-            return "decimal"
-        if name.startswith("interval") and "year" not in name and "month" not in name:
-            return "interval"
-        if name.startswith(("varchar", "char", "string")):
-            return "string"
-        return _KINDS.get(name, name)
-
-    def column(self, sql: str, kind: str) -> int:
-        """The number of a column."""
-        number = self.columns.setdefault((sql, kind), len(self.columns))
-        if number == len(self.group):
-            self.group.append(number)
-        return number
-
-    def root(self, column: int) -> int:
-        """The column that stands for all that are ranked with one."""
-        while self.group[column] != column:
-            column = self.group[column]
-        return column
-
-    def kernel_columns(self, conditions: Mapping[str, Expression]) -> tuple[KernelColumn, ...]:
-        """The columns that conditions look at."""
-        used: set[str] = set()
-
-        def look(part: Expression) -> None:
-            if isinstance(part, (Value, Aggregate)) and part.column is not None:
-                used.add(part.column)
-            for argument in part.arguments if isinstance(part, Call) else ():
-                look(argument)
-
-        for condition in conditions.values():
-            look(condition)
-        made = []
-        for (sql, kind), number in self.columns.items():
-            if f"c{number}" in used:
-                encoding = _ENCODINGS.get(kind, RANKS)
-                made.append(KernelColumn(f"c{number}", sql, encoding, self.root(number) if encoding == RANKS else -1))
-        return tuple(made)
-
-
-class _Conjunct:
+class _Conjunct(RowColumns):
     """One conjunct of a variable's condition."""
-
-    def __init__(self, builder: _Builder, variable: str, formula: Formula) -> None:
-        self.builder = builder
-        self.clause = builder.clause
-        self.variable = variable
-        self.formula = formula
-        # What is known where a part is asked for: of a row, a test in Spark SQL.
-        self.guards: list[tuple[Seen, str]] = []
 
     def condition(self) -> Expression:
         """Its tree."""
@@ -233,134 +123,7 @@ class _Conjunct:
         self.expect(part, "boolean", self.formula.tree)
         return part.tree
 
-    def fail(self, why: str, node: Any) -> NoReturn:
-        """Refuse a part."""
-        spans = [term.span for term in self.terms(node)]
-        whole = self.formula.span
-        place = Span(min(one.start for one in spans), max(one.end for one in spans)) if spans else whole
-        raise UnsupportedOperatorError(why, self.clause.text, place.start, place.end)
-
-    def term(self, node: Any) -> Term | None:
-        """The term that a node of the parser's tree is; None for another node."""
-        if not isinstance(node, exp.Column) or "start" not in node.parts[0].meta:
-            return None
-        return self.formula.term_at(self.formula.span.start + node.parts[0].meta["start"])
-
-    def terms(self, node: Any) -> list[Term]:
-        """All terms below a node."""
-        return [term for each in node.find_all(exp.Column) if (term := self.term(each)) is not None]
-
-    def kind_of(self, sql: str, node: Any) -> str:
-        """The kind of a column's type."""
-        if self.builder.types is not None and sql not in self.builder.types:
-            self.fail(f"this is not known of rows matched: {_CAN_SAY}", node)
-        return self.builder.kind_of(sql)
-
-    def expect(self, part: _Part, kind: str, node: Any) -> None:
-        """Fail where a part has another type."""
-        if part.kind not in (kind, "null", ""):
-            self.fail(f"a {kind} is needed here, not {_article(part.kind)}", node)
-
-    def one_row(self, node: Any) -> Seen | None:
-        """The row that all terms of a part look at, if it is one and only its columns matter."""
-        rows = set()
-        for term in self.terms(node):
-            seen = row_seen(self.clause, term, self.variable)
-            if seen is None or isinstance(term, ClassifierTerm):
-                return None
-            if isinstance(term, NavigationTerm) and column_sql(term.argument) is None:
-                return None
-            rows.add(seen)
-        if all(seen.kind == CURRENT for seen in rows):
-            return Seen()
-        return rows.pop() if len(rows) == 1 else None
-
-    def sql(self, node: Any, *, null: bool = False, label: str = "") -> str:
-        """A part that looks at one row, in Spark SQL; `null`: with NULL in the place of the row's values.
-
-        With a `label`, the part looks at the row asked about and at CLASSIFIER, in whose place this text stands.
-        """
-        current = bool(label) or self.one_row(node) == Seen()
-
-        def text(term: Term) -> str:
-            if label and self.classified(term) is not None:
-                return escaped(label)
-            if current:
-                return term_sql(self.clause, term, self.variable)
-            column = term.sql if isinstance(term, ColumnTerm) else ""
-            if isinstance(term, NavigationTerm):
-                column = column_sql(term.argument) or ""
-                if not is_one_term(term.argument) and self.term(node) is not term:
-                    column = f"({column})"
-            return f"(CASE WHEN false THEN {escaped(column)} END)" if null else escaped(column)
-
-        def replaced(each: Any) -> Any:
-            term = self.term(each)
-            # Braces of the window are not to be doubled.
-            return each if term is None else exp.Var(this=text(term).translate(_HIDE))
-
-        if node is self.formula.tree:
-            return written(self.formula, text)
-        if (term := self.term(node)) is not None:
-            return text(term)
-        sql = node.copy().transform(replaced).sql(dialect="spark")
-        return escaped(self.formula.unmasked(sql)).translate(_SHOW)
-
-    def value(self, node: Any, seen: Seen) -> _Part:
-        """A part that looks at one row, as a column."""
-        sql = self.sql(node)
-        kind = self.kind_of(sql, node)
-        number = self.builder.column(self.guarded(sql, seen) if self.terms(node) else sql, kind)
-        value: Expression = Value(f"c{number}", seen)
-        # Where there is no such row the value is that of NULLs, which is NULL for all but such functions as coalesce.
-        if seen.kind != CURRENT and not all(isinstance(each, _STRICT) for each in node.walk()):
-            there = self.builder.column("true", "boolean")
-            missing = self.builder.column(self.sql(node, null=True), kind)
-            self.join(number, missing)
-            value = Call(
-                "if",
-                (Call("is null", (Value(f"c{there}", seen),)), Value(f"c{missing}", Seen()), value),
-            )
-        return _Part(value, kind, number)
-
-    def guarded(self, sql: str, seen: Seen) -> str:
-        """A column of a row, computed only where the row may be asked for it.
-
-        Spark computes a column for all rows, before the search, and under ANSI 1 / x fails where x is 0. A row that is
-        asked for it meets what its variable's condition says of the row alone, and what AND, OR and CASE tested before.
-        """
-        tests = [test for row, test in self.guards if row == seen]
-        return guarded_by([*variable_tests(self.builder.rows, self.variables(seen)), *tests], sql)
-
-    def variables(self, seen: Seen) -> tuple[str, ...]:
-        """The variables of which a row is one that is looked at; none where it may be any row."""
-        if seen.kind == CURRENT:
-            return (self.variable,)
-        return () if seen.shift else seen.variables
-
-    def tests(self, node: Any, test: str) -> list[tuple[Seen, str]]:
-        """What a condition that `test` holds of (IS TRUE, …) says of single rows."""
-        while isinstance(node, exp.Paren):
-            node = node.this
-        if isinstance(node, exp.Or if test == "IS NOT TRUE" else exp.And):
-            return [*self.tests(node.this, test), *self.tests(node.expression, test)]
-        seen = self.one_row(node)
-        return [] if seen is None else [(seen, f"({self.sql(node)}) {test}")]
-
-    @contextmanager
-    def behind(self, condition: Any, test: str) -> Iterator[None]:
-        """Translate parts that are asked for only where a test of a condition holds."""
-        count = len(self.guards)
-        self.guards += self.tests(condition, test)
-        yield
-        del self.guards[count:]
-
-    def join(self, one: int, other: int) -> None:
-        """Rank two columns together."""
-        if one >= 0 and other >= 0:
-            self.builder.group[self.builder.root(one)] = self.builder.root(other)
-
-    def part(self, node: Any) -> _Part:
+    def part(self, node: Any) -> Part:
         """The tree of a part."""
         if (constant := self.constant(node)) is not None:
             return constant
@@ -375,7 +138,7 @@ class _Conjunct:
         if translated is None:
             if seen is not None:
                 return self.value(node, seen)
-            self.fail(f"this is not known of rows matched: {_CAN_SAY}", node)
+            self.fail(f"this is not known of rows matched: {CAN_SAY}", node)
         return translated
 
     def counts_from(self, node: Any) -> bool:
@@ -386,66 +149,55 @@ class _Conjunct:
             and self.term(node.this) is not None
         )
 
-    def constant(self, node: Any) -> _Part | None:
+    def constant(self, node: Any) -> Part | None:
         """A constant that the kernel can have."""
         sign = 1
         if isinstance(node, exp.Neg):
             sign, node = -1, node.this
         if isinstance(node, exp.Null):
-            return _Part(Constant(None), "null")
+            return Part(Constant(None), "null")
         if isinstance(node, exp.Boolean):
-            return _Part(Constant(int(node.this)), "boolean")
+            return Part(Constant(int(node.this)), "boolean")
         if isinstance(node, exp.Literal) and not node.is_string:
             text = str(node.this)
             if text.isdecimal() and int(text) < _MOST_LITERAL:
-                return _Part(Constant(sign * int(text)), "int")
-            return _Part(Constant(sign * float(text)), "float")
+                return Part(Constant(sign * int(text)), "int")
+            return Part(Constant(sign * float(text)), "float")
         if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal) and node.unit is not None:
             unit = str(node.unit.name).upper().removesuffix("S")
             text = str(node.this.this)
             if unit in _UNITS and text.removeprefix("-").isdecimal():
-                return _Part(Constant(sign * int(text) * _UNITS[unit]), "interval")
+                return Part(Constant(sign * int(text) * _UNITS[unit]), "interval")
         return None
 
-    def of_term(self, term: Term, node: Any) -> _Part:
+    def of_term(self, term: Term, node: Any) -> Part:
         """A term that is more than a column of one row."""
         if isinstance(term, MatchNumberTerm):
-            return _Part(MatchNumber(), "int")
+            return Part(MatchNumber(), "int")
         if isinstance(term, AggregateTerm):
             return self.aggregate(term, node)
-        seen = self.classified(term)
+        seen = self.find_classifier_row(term)
         if seen is None:
             self.fail("CLASSIFIER stands alone in FIRST, LAST, PREV and NEXT of a condition", node)
-        return _Part(Classifier(seen), "label")
+        return Part(Classifier(seen), "label")
 
-    def classified(self, term: Term) -> Seen | None:
-        """The row whose CLASSIFIER a term is; None of another term."""
-        if not isinstance(term, ClassifierTerm) and not (
-            isinstance(term, NavigationTerm) and is_classifier(term.argument)
-        ):
-            return None
-        seen = row_seen(self.clause, term, self.variable)
-        assert seen is not None
-        # The kernel knows the variable of the row asked about as that of the last row taken.
-        return Seen(LAST, (), 0, seen.shift) if seen.kind == CURRENT else seen
-
-    def by_label(self, node: Any) -> _Part | None:
+    def by_label(self, node: Any) -> Part | None:
         """A part with any function of one row's CLASSIFIER and of the row asked about; None for another.
 
         Spark computes it once for each variable that CLASSIFIER may be, and once for NULL.
         """
         terms = self.terms(node)
-        rows = {seen for term in terms if (seen := self.classified(term)) is not None}
-        others = [term for term in terms if self.classified(term) is None]
+        rows = {seen for term in terms if (seen := self.find_classifier_row(term)) is not None}
+        others = [term for term in terms if self.find_classifier_row(term) is None]
         if len(rows) != 1 or not is_of_row(self.clause, others, self.variable):
             return None
         classifier = Classifier(rows.pop())
 
-        def value(label: str) -> _Part:
+        def value(label: str) -> Part:
             sql = self.sql(node, label=label)
             kind = self.kind_of(sql, node)
-            number = self.builder.column(self.guarded(sql, Seen()), kind)
-            return _Part(Value(f"c{number}", Seen()), kind, number)
+            number = self.builder.column(self.guard(sql, Seen()), kind)
+            return Part(Value(f"c{number}", Seen()), kind, number)
 
         last = value("CAST(NULL AS STRING)")
         tree = last.tree
@@ -455,47 +207,47 @@ class _Conjunct:
             self.join(one.column, last.column)
             last = one
             tree = Call("if", (Call("=", (classifier, Label(name))), one.tree, tree))
-        return _Part(tree, last.kind, last.column)
+        return Part(tree, last.kind, last.column)
 
-    def aggregate(self, term: AggregateTerm, node: Any) -> _Part:
+    def aggregate(self, term: AggregateTerm, node: Any) -> Part:
         """An aggregate."""
         name = _AGGREGATES.get(term.name)
         if name is None or term.distinct or len(term.arguments) > 1 or term.ordering is not None:
-            self.fail(f"this aggregate cannot stand in a condition: {_CAN_SAY}", node)
+            self.fail(f"this aggregate cannot stand in a condition: {CAN_SAY}", node)
         texts = [column_sql(one) for one in (*term.arguments, *([term.condition] if term.condition else []))]
         if None in texts:
             self.fail("an aggregate of a condition is over columns, not over CLASSIFIER or MATCH_NUMBER", node)
         variables = (row_seen(self.clause, ColumnTerm(term.span, "", term.variable, "")) or Seen()).variables
-        column = escaped(str(texts[0])) if term.arguments else "1"
+        column = escape_braces(str(texts[0])) if term.arguments else "1"
         if term.name == "COUNT_IF":
             column = f"CASE WHEN {column} THEN 1 END"
         if term.condition is not None:
-            column = f"CASE WHEN {escaped(str(texts[-1]))} THEN {column} END"
+            column = f"CASE WHEN {escape_braces(str(texts[-1]))} THEN {column} END"
         if column == "1" and not term.arguments:
-            return _Part(Aggregate("count", None, variables), "int")
+            return Part(Aggregate("count", None, variables), "int")
         kind = self.kind_of(column, node)
-        column = guarded_by(variable_tests(self.builder.rows, variables), column)
+        column = guard_column(find_tests(self.builder.rows, variables), column)
         if name == "count":
             # Whatever the type, it matters only what is NULL.
             number = self.builder.column(f"CASE WHEN ({column}) IS NOT NULL THEN 1 END", "int")
-            return _Part(Aggregate("count", f"c{number}", variables), "int")
+            return Part(Aggregate("count", f"c{number}", variables), "int")
         if name in ("sum", "avg"):
             if kind not in (*_NUMBERS, "interval", "null", ""):
-                self.fail(f"{term.name} needs numbers, not {_article(kind)}", node)
+                self.fail(f"{term.name} needs numbers, not {with_article(kind)}", node)
             if kind == "decimal":
                 kind = "float"
             number = self.builder.column(column, kind)
-            return _Part(Aggregate(name, f"c{number}", variables), "float" if name == "avg" and kind == "int" else kind)
+            return Part(Aggregate(name, f"c{number}", variables), "float" if name == "avg" and kind == "int" else kind)
         number = self.builder.column(column, kind)
-        return _Part(Aggregate(name, f"c{number}", variables), kind, number)
+        return Part(Aggregate(name, f"c{number}", variables), kind, number)
 
-    def operator(self, node: Any) -> _Part | None:
+    def operator(self, node: Any) -> Part | None:
         """An operator of the kernel; None for anything else."""
         kind = type(node)
         if kind in _COMPARISONS:
             return self.compare(_COMPARISONS[kind], node.this, node.expression, node)
         if kind is exp.NullSafeNEQ:
-            return self.negated(self.compare("<=>", node.this, node.expression, node))
+            return self.negate(self.compare("<=>", node.this, node.expression, node))
         if kind in _ARITHMETIC:
             return self.arithmetic(_ARITHMETIC[kind], node)
         if kind in (exp.And, exp.Or):
@@ -504,26 +256,26 @@ class _Conjunct:
                 parts.append(self.part(node.expression))
             for part in parts:
                 self.expect(part, "boolean", node)
-            return _Part(Call(kind.__name__.lower(), tuple(part.tree for part in parts)), "boolean")
+            return Part(Call(kind.__name__.lower(), tuple(part.tree for part in parts)), "boolean")
         if kind is exp.Not:
             part = self.part(node.this)
             self.expect(part, "boolean", node)
-            return self.negated(part)
+            return self.negate(part)
         if kind is exp.Is:
             return self.is_constant(node)
         if kind is exp.Between:
             low = self.compare(">=", node.this, node.args["low"], node)
             high = self.compare("<=", node.this, node.args["high"], node)
-            return _Part(Call("and", (low.tree, high.tree)), "boolean")
+            return Part(Call("and", (low.tree, high.tree)), "boolean")
         if kind is exp.In and node.expressions:
             ways = [self.compare("=", node.this, one, node).tree for one in node.expressions]
-            return _Part(ways[0] if len(ways) == 1 else Call("or", tuple(ways)), "boolean")
+            return Part(ways[0] if len(ways) == 1 else Call("or", tuple(ways)), "boolean")
         if kind in (exp.Neg, exp.Abs):
             part = self.number(self.part(node.this), node)
-            return _Part(Call("neg" if kind is exp.Neg else "abs", (part.tree,)), part.kind)
+            return Part(Call("neg" if kind is exp.Neg else "abs", (part.tree,)), part.kind)
         if kind is exp.Coalesce:
             parts = self.alike([self.part(one) for one in (node.this, *node.expressions)], node)
-            return _Part(Call("coalesce", tuple(part.tree for part in parts)), parts[0].kind, parts[0].column)
+            return Part(Call("coalesce", tuple(part.tree for part in parts)), parts[0].kind, parts[0].column)
         if kind is exp.DateDiff and not node.args.get("unit"):
             return self.days_between(node)
         if isinstance(node, exp.Cast):
@@ -531,7 +283,7 @@ class _Conjunct:
         if kind is exp.Nullif:
             same = self.compare("=", node.this, node.expression, node)
             part = self.part(node.this)
-            return _Part(Call("if", (same.tree, Constant(None), part.tree)), part.kind, part.column)
+            return Part(Call("if", (same.tree, Constant(None), part.tree)), part.kind, part.column)
         if kind in (exp.Greatest, exp.Least):
             return self.outermost(">=" if kind is exp.Greatest else "<=", [node.this, *node.expressions], node)
         if kind is exp.If:
@@ -540,25 +292,25 @@ class _Conjunct:
             return self.choose(node.this, node.args["ifs"], node.args.get("default"), node)
         return None
 
-    def days_between(self, node: Any) -> _Part:
+    def days_between(self, node: Any) -> Part:
         """``datediff(later, earlier)`` of two rows' days."""
         days = [self.part(one) for one in (node.this, node.expression)]
         for day in days:
             self.expect(day, "date", node)
-        return _Part(Call("/", (Call("-", tuple(day.tree for day in days)), Constant(_DAY))), "float")
+        return Part(Call("/", (Call("-", tuple(day.tree for day in days)), Constant(_DAY))), "float")
 
-    def cast_number(self, node: Any) -> _Part | None:
+    def cast_number(self, node: Any) -> Part | None:
         """A number that several rows make, as a double or as the integer that it is; None for another type."""
         part, to = self.part(node.this), node.to.sql(dialect="spark").lower()
         if to == "double":
-            return _Part(Call("*", (self.number(part, node).tree, Constant(1.0))), "float")
+            return Part(Call("*", (self.number(part, node).tree, Constant(1.0))), "float")
         if to not in ("int", "bigint"):
             return None
         if not part.kind:
             self.by_label(node)  # asks for its types: once they are known, this may be no integer
         return part if part.kind in ("int", "") else None
 
-    def outermost(self, operator: str, nodes: Sequence[Any], node: Any) -> _Part:
+    def outermost(self, operator: str, nodes: Sequence[Any], node: Any) -> Part:
         """The greatest or least of values that are not NULL."""
         parts = self.alike([self.part(one) for one in nodes], node)
 
@@ -572,10 +324,10 @@ class _Conjunct:
         tree = choose([part.tree for part in parts])
         typed = next((part for part in parts if part.kind != "null"), parts[0])
         kind = "float" if "float" in {part.kind for part in parts} else typed.kind
-        return _Part(tree, kind, typed.column)
+        return Part(tree, kind, typed.column)
 
-    def negated(self, part: _Part) -> _Part:
-        return _Part(Call("not", (part.tree,)), "boolean")
+    def negate(self, part: Part) -> Part:
+        return Part(Call("not", (part.tree,)), "boolean")
 
     def truth(self, node: Any) -> Expression:
         """A condition in a part."""
@@ -587,7 +339,7 @@ class _Conjunct:
         """The condition of a way of CASE."""
         return self.truth(node) if subject is None else self.compare("=", subject, node, case).tree
 
-    def choose(self, subject: Any, branches: Sequence[Any], default: Any, node: Any) -> _Part:
+    def choose(self, subject: Any, branches: Sequence[Any], default: Any, node: Any) -> Part:
         """CASE and if."""
         conditions, values = [], []
         with ExitStack() as before:
@@ -597,34 +349,34 @@ class _Conjunct:
                 with self.behind(tested, "IS TRUE"):
                     values.append(self.part(branch.args["true"]))
                 before.enter_context(self.behind(tested, "IS NOT TRUE"))
-            values.append(_Part(Constant(None), "null") if default is None else self.part(default))
+            values.append(Part(Constant(None), "null") if default is None else self.part(default))
         parts = self.alike(values, node)
         tree = parts[-1].tree
         for condition, part in reversed(list(zip(conditions, parts, strict=False))):
             tree = Call("if", (condition, part.tree, tree))
         typed = next((part for part in parts if part.kind != "null"), parts[0])
-        return _Part(tree, typed.kind, typed.column)
+        return Part(tree, typed.kind, typed.column)
 
-    def is_constant(self, node: Any) -> _Part:
+    def is_constant(self, node: Any) -> Part:
         """``x IS NULL``, ``x IS TRUE``."""
         part = self.part(node.this)
         if isinstance(node.expression, exp.Null):
-            return _Part(Call("is null", (part.tree,)), "boolean")
+            return Part(Call("is null", (part.tree,)), "boolean")
         self.expect(part, "boolean", node)
         constant = self.constant(node.expression)
         if constant is None:
-            self.fail(f"this is not known of rows matched: {_CAN_SAY}", node)
-        return _Part(Call("<=>", (part.tree, constant.tree)), "boolean")
+            self.fail(f"this is not known of rows matched: {CAN_SAY}", node)
+        return Part(Call("<=>", (part.tree, constant.tree)), "boolean")
 
-    def number(self, part: _Part, node: Any) -> _Part:
+    def number(self, part: Part, node: Any) -> Part:
         """A part as a number; a decimal becomes a double."""
         if part.kind == "decimal":
             return self.cast(part, "double", "float", node)
         if part.kind not in (*_NUMBERS, "interval", "null", ""):
-            self.fail(f"a number is needed here, not {_article(part.kind)}", node)
+            self.fail(f"a number is needed here, not {with_article(part.kind)}", node)
         return part
 
-    def cast(self, part: _Part, to: str, kind: str, node: Any) -> _Part:
+    def cast(self, part: Part, to: str, kind: str, node: Any) -> Part:
         """A value cast to another type, in the columns that it is made of."""
         sqls = {f"c{number}": sql for (sql, _), number in self.builder.columns.items()}
 
@@ -644,11 +396,11 @@ class _Conjunct:
                     return Call("if", (condition, recast(one), recast(other)))
                 case Call("coalesce", arguments):
                     return Call("coalesce", tuple(map(recast, arguments)))
-            self.fail(f"{_article(part.kind)} cannot be cast to {to} here; cast what it is made of", node)
+            self.fail(f"{with_article(part.kind)} cannot be cast to {to} here; cast what it is made of", node)
 
-        return _Part(recast(part.tree), kind)
+        return Part(recast(part.tree), kind)
 
-    def arithmetic(self, operator: str, node: Any) -> _Part | None:
+    def arithmetic(self, operator: str, node: Any) -> Part | None:
         """``+ - * / %`` of numbers, and of times where microseconds can be added."""
         one, two = self.part(node.this), self.part(node.expression)
         kinds = {one.kind, two.kind}
@@ -658,35 +410,35 @@ class _Conjunct:
         if "" in kinds:
             if seen is not None:
                 self.kind_of(self.sql(node), node)
-            return _Part(Call(operator, (one.tree, two.tree)), "")
+            return Part(Call(operator, (one.tree, two.tree)), "")
         if operator == "-" and one.kind == two.kind and one.kind in _TIMES:
             if one.kind == "timestamp":
                 # As Spark has it: the difference of what clocks show.
                 one, two = (self.cast(part, "timestamp_ntz", "timestamp_ntz", node) for part in (one, two))
-            return _Part(Call("-", (one.tree, two.tree)), "interval")
+            return Part(Call("-", (one.tree, two.tree)), "interval")
         if operator in "+-" and one.kind in ("timestamp", "timestamp_ntz") and two.kind == "interval":
             if self.has_days(node):
                 self.fail("days are added to one row's time, as in LAST(v.ts + INTERVAL 1 DAY)", node)
-            return _Part(Call(operator, (one.tree, two.tree)), one.kind)
+            return Part(Call(operator, (one.tree, two.tree)), one.kind)
         if operator in "+-" and kinds <= {"interval", "null"}:
-            return _Part(Call(operator, (one.tree, two.tree)), "interval")
+            return Part(Call(operator, (one.tree, two.tree)), "interval")
         if "interval" in kinds or kinds & _TIMES:
-            names = " and ".join(_article(part.kind) for part in (one, two))
+            names = " and ".join(with_article(part.kind) for part in (one, two))
             self.fail(f"{operator} of {names} is not known of rows matched", node)
         one, two = self.number(one, node), self.number(two, node)
         kind = "float" if operator == "/" or "float" in (one.kind, two.kind) else "int"
-        return _Part(Call(operator, (one.tree, two.tree)), kind)
+        return Part(Call(operator, (one.tree, two.tree)), kind)
 
     def has_days(self, node: Any) -> bool:
         """Whether an interval in days stands in a part: with a time zone, a day is not always 24 hours."""
         return any(str(each.unit).upper().startswith("DAY") for each in node.find_all(exp.Interval))
 
-    def compare(self, operator: str, left: Any, right: Any, node: Any) -> _Part:
+    def compare(self, operator: str, left: Any, right: Any, node: Any) -> Part:
         """A comparison."""
         labels = [self.label(left, right), self.label(right, left)]
         if any(label is not None for label in labels) and operator in ("=", "<>", "<=>"):
             trees = [label or self.part(one).tree for label, one in zip(labels, (right, left), strict=True)]
-            return _Part(Call(operator, tuple(reversed(trees))), "boolean")
+            return Part(Call(operator, tuple(reversed(trees))), "boolean")
         parts = [self.part(left), self.part(right)]
         kinds = {part.kind for part in parts}
         if "label" in kinds and (kinds > {"label"} or operator not in ("=", "<>", "<=>")):
@@ -694,17 +446,22 @@ class _Conjunct:
             for at, one in enumerate((left, right)):
                 parts[at] = (self.by_label(one) if parts[at].kind == "label" else None) or parts[at]
         one, two = self.alike(parts, node)
-        return _Part(Call(operator, (one.tree, two.tree)), "boolean")
+        return Part(Call(operator, (one.tree, two.tree)), "boolean")
 
     def label(self, classifier: Any, other: Any) -> Expression | None:
         """What a constant is that is compared with CLASSIFIER: a variable, or what no row has."""
         term = self.term(classifier)
-        if term is None or self.classified(term) is None or not isinstance(other, exp.Literal) or not other.is_string:
+        if (
+            term is None
+            or self.find_classifier_row(term) is None
+            or not isinstance(other, exp.Literal)
+            or not other.is_string
+        ):
             return None
         name = self.formula.unmasked(f"'{other.this}'")[1:-1].replace("''", "'")
         return Label(name) if name in self.clause.variables else Constant(-1)
 
-    def alike(self, parts: Sequence[_Part], node: Any) -> list[_Part]:
+    def alike(self, parts: Sequence[Part], node: Any) -> list[Part]:
         """Parts as values that can be compared with each other; fail where they cannot."""
         kinds = {part.kind for part in parts} - {"null"}
         if "" in kinds or not kinds:
@@ -712,7 +469,7 @@ class _Conjunct:
         if kinds <= _NUMBERS:
             if "decimal" in kinds:
                 if kinds <= {"decimal"} and all(part.column >= 0 or part.kind == "null" for part in parts):
-                    return self.ranked(parts)
+                    return self.rank_together(parts)
                 return [self.number(part, node) for part in parts]
             return list(parts)
         if "string" in kinds and len(kinds) == 2 and (other := (kinds - {"string"}).pop()) in _TIMES:
@@ -721,23 +478,18 @@ class _Conjunct:
             to = (kinds - {"date"}).pop()
             return [self.cast(part, to, to, node) if part.kind == "date" else part for part in parts]
         if len(kinds) > 1:
-            names = " and ".join(sorted(map(_article, kinds)))
+            names = " and ".join(sorted(map(with_article, kinds)))
             self.fail(f"{names} stand here together; cast one of them", node)
         kind = kinds.pop()
         if kind == "string":
-            return self.ranked(parts)
-        if kind not in _ENCODINGS and kind != "label":
-            self.fail(f"{_article(kind)} cannot be compared with that of another row", node)
+            return self.rank_together(parts)
+        if kind not in ENCODINGS and kind != "label":
+            self.fail(f"{with_article(kind)} cannot be compared with that of another row", node)
         return list(parts)
 
-    def ranked(self, parts: Sequence[_Part]) -> list[_Part]:
+    def rank_together(self, parts: Sequence[Part]) -> list[Part]:
         """Parts whose columns are ranked together."""
         columns = [part.column for part in parts if part.column >= 0]
         for column in columns[1:]:
             self.join(columns[0], column)
         return list(parts)
-
-
-def _article(kind: str) -> str:
-    """A kind with its article."""
-    return "the variable of a row" if kind == "label" else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

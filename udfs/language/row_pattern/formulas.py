@@ -331,7 +331,7 @@ class FormulaReader:
         known = word in PHYSICAL | LOGICAL | AGGREGATES or word in ("CLASSIFIER", "MATCH_NUMBER")
         if not known or _sign(tokens, at + 1) != "(":
             return None
-        end = _closed(tokens, at + 1)
+        end = _find_end(tokens, at + 1)
         if word in AGGREGATES:
             while _word(tokens, end) in ("FILTER", "GROUP") or (
                 _word(tokens, end) == "WITHIN" and _word(tokens, end + 1) == "GROUP"
@@ -339,7 +339,7 @@ class FormulaReader:
                 end += _word(tokens, end) == "WITHIN"
                 if _sign(tokens, end + 1) != "(":
                     break
-                end = _closed(tokens, end + 1)
+                end = _find_end(tokens, end + 1)
             if _word(tokens, end) in ("IGNORE", "RESPECT") and _word(tokens, end + 1) == "NULLS":
                 end += 2
         return end if end > first else None
@@ -350,7 +350,7 @@ class FormulaReader:
         semantics = tokens[0].word if tokens[0].word in _SEMANTICS else ""
         at = 1 if semantics else 0
         name = tokens[at].word
-        close = _closed(tokens, at + 1)
+        close = _find_end(tokens, at + 1)
         arguments = _split_at_commas(tokens[at + 2 : close - 1])
         if not all(arguments):
             self.fail(f"an argument of {name} is missing", span)
@@ -359,13 +359,13 @@ class FormulaReader:
                 self.fail("MATCH_NUMBER() takes no argument", span)
             return MatchNumberTerm(span)
         if name == "CLASSIFIER":
-            return ClassifierTerm(span, self.classified(arguments, span))
+            return ClassifierTerm(span, self.read_classifier(arguments, span))
         if name in AGGREGATES:
             call = Span(tokens[at].start, span.end)
             return self.aggregate(name, semantics, span, call, arguments, tokens[close:])
         return self.navigation(name, semantics, span, arguments)
 
-    def classified(self, arguments: Sequence[Sequence[Token]], span: Span) -> str | None:
+    def read_classifier(self, arguments: Sequence[Sequence[Token]], span: Span) -> str | None:
         """The variable that CLASSIFIER asks for."""
         if not arguments:
             return None
@@ -437,12 +437,12 @@ class FormulaReader:
         condition, rest = None, behind
         at = next((at for at, token in enumerate(behind) if token.word == "FILTER"), None)
         if at is not None:
-            close = _closed(behind, at + 1)
+            close = _find_end(behind, at + 1)
             inside = behind[at + 2 : close - 1]
             if len(inside) < 2 or inside[0].word != "WHERE" or close != len(behind):
                 self.fail("FILTER is written FILTER (WHERE condition), behind the aggregate", span)
             condition, rest = self.formula(inside[1:]), behind[:at]
-        ordering = list(rest[5 : _closed(rest, 2) - 1]) if len(rest) > 5 else []  # of WITHIN GROUP (ORDER BY …)
+        ordering = list(rest[5 : _find_end(rest, 2) - 1]) if len(rest) > 5 else []  # of WITHIN GROUP (ORDER BY …)
         if ordering and ordering[-1].word in ("ASC", "DESC"):
             ordering.pop()
         ordered = self.formula(ordering) if ordering else None
@@ -493,7 +493,7 @@ def _sign(tokens: Sequence[Token], at: int) -> str:
     return tokens[at].sign if at < len(tokens) else ""
 
 
-def _closed(tokens: Sequence[Token], at: int) -> int:
+def _find_end(tokens: Sequence[Token], at: int) -> int:
     """Behind the parenthesis that closes the one at a place."""
     close = find_closing(tokens, at)
     assert close is not None, tokens[at]  # the parser of the clause has balanced them
@@ -537,6 +537,6 @@ def _split_at_and(tokens: Sequence[Token]) -> list[Sequence[Token]]:
         return [tokens]  # no SQL, which its parser says better
     if len(parts) > 1:
         return [inner for part in parts for inner in _split_at_and(part)]
-    if len(tokens) > 2 and tokens[0].sign == "(" and _closed(tokens, 0) == len(tokens):
+    if len(tokens) > 2 and tokens[0].sign == "(" and _find_end(tokens, 0) == len(tokens):
         return _split_at_and(tokens[1:-1])
     return [tokens]

@@ -106,7 +106,7 @@ class _ClauseParser(PatternParser):
         definitions = self.list_of(self.definition) if self.begins("DEFINE") else []
         if self.token.kind != "end":
             self.misplaced("the end of the text" if definitions else "SUBSET, DEFINE or the end of the text")
-        return self.checked(partition, order, measures, all_rows, skip, pattern, subsets, definitions)
+        return self.check(partition, order, measures, all_rows, skip, pattern, subsets, definitions)
 
     def begins(self, *words: str) -> bool:
         """Take the words that a clause begins with, if they are next."""
@@ -242,7 +242,7 @@ class _ClauseParser(PatternParser):
             mode = TO_FIRST if self.advance().word == "FIRST" else TO_LAST
         return mode, self.take_name("a variable or a subset after SKIP TO")
 
-    def checked(
+    def check(
         self,
         partition: Sequence[SqlText],
         order: Sequence[SqlText],

@@ -79,11 +79,11 @@ def _bind(text: str, values: Values) -> str:
         tokens = tokens_of(text)
     except PatternSyntaxError:
         return text  # which Spark says in its own words
-    clauses = [range(at + 1, _closed(text, tokens, at + 1)) for at in _clauses(tokens)]
+    clauses = [range(at + 1, _require_closing(text, tokens, at + 1)) for at in _find_clauses(tokens)]
     if not clauses:
         return text
     # A question mark of a pattern is a quantifier.
-    in_pattern = {place for clause in clauses for place in _pattern(tokens, clause)}
+    in_pattern = {place for clause in clauses for place in _find_pattern(tokens, clause)}
     in_clause = {place for clause in clauses for place in clause}
     pieces, written, question = [], 0, 0
     for at, token in enumerate(tokens):
@@ -107,12 +107,12 @@ def _bind(text: str, values: Values) -> str:
     return "".join([*pieces, text[written:]])
 
 
-def _clauses(tokens: Sequence[Token]) -> Iterator[int]:
+def _find_clauses(tokens: Sequence[Token]) -> Iterator[int]:
     """Where the word stands that begins a clause."""
     return (at for at in range(len(tokens)) if _relation(tokens, at, inside=False) is not None)
 
 
-def _pattern(tokens: Sequence[Token], clause: range) -> range:
+def _find_pattern(tokens: Sequence[Token], clause: range) -> range:
     """What stands between the parentheses of PATTERN."""
     depth = 0
     for at in clause:
@@ -145,7 +145,7 @@ def _rewrite(text: str, literal: Callable[[str], str], *, inside: bool) -> str:
         if begin is None:
             at += 1
             continue
-        close = _closed(text, tokens, at + 1)
+        close = _require_closing(text, tokens, at + 1)
         _check_relation(text, tokens, begin, at)
         start = tokens[begin].start
         while calls and calls[-1][0] >= start:
@@ -169,7 +169,7 @@ def _relation(tokens: Sequence[Token], at: int, *, inside: bool) -> int | None:
     while begin:
         before = tokens[begin - 1]
         if before.sign in CLOSING:
-            begin = _opened(tokens, begin - 1)
+            begin = _find_opening(tokens, begin - 1)
         elif before.sign == "," and (values := _values(tokens, begin - 1)) is not None:
             begin = values
         elif before.word in _BEFORE or (before.sign and before.sign in "([,;"):
@@ -190,10 +190,10 @@ def _check_relation(text: str, tokens: Sequence[Token], begin: int, end: int) ->
                 "write (SELECT * FROM … JOIN … ON …) MATCH_RECOGNIZE (…)"
             )
             raise PatternSyntaxError(message, text, tokens[at].start, tokens[at].end)
-        at = _closed(text, tokens, at) + 1 if tokens[at].sign in OPENING else at + 1
+        at = _require_closing(text, tokens, at) + 1 if tokens[at].sign in OPENING else at + 1
 
 
-def _opened(tokens: Sequence[Token], at: int) -> int:
+def _find_opening(tokens: Sequence[Token], at: int) -> int:
     """The parenthesis that opens one; the first token where none does."""
     depth = 0
     for begin in range(at, -1, -1):
@@ -206,11 +206,11 @@ def _opened(tokens: Sequence[Token], at: int) -> int:
 def _values(tokens: Sequence[Token], at: int) -> int | None:
     """Where an inline table begins of which a comma is a part; None where it is none."""
     while at > 0 and tokens[at].sign == "," and tokens[at - 1].sign == ")":
-        at = _opened(tokens, at - 1) - 1
+        at = _find_opening(tokens, at - 1) - 1
     return at if at >= 0 and tokens[at].word == "VALUES" else None
 
 
-def _closed(text: str, tokens: Sequence[Token], at: int) -> int:
+def _require_closing(text: str, tokens: Sequence[Token], at: int) -> int:
     """The parenthesis that closes one."""
     close = find_closing(tokens, at)
     if close is not None:
