@@ -10,12 +10,15 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 Made = TypeVar("Made")
+Asked = TypeVar("Asked")
 
 MOST_COMPILED = 256
 """So many patterns, of all engines, each process keeps compiled."""
+PORTION_EVENTS = 200_000
+"""Events that a portion has, about, where partitions are dealt out whole."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,25 @@ class BatchRange:
     number: int
     base: int
     batch: int
+
+
+@dataclass(frozen=True)
+class PartitionReads(Generic[Asked]):
+    """A checked call that is answered partition by partition, and what is to be read for it.
+
+    Attributes
+    ----------
+    request
+        What the portions need to know.
+    events
+        Where the stream's events are; those of all names are read.
+    portions
+        Into how many the work is dealt.
+    """
+
+    request: Asked
+    events: BatchRange
+    portions: int
 
 
 def compile_once(compile: Callable[..., Made], *parts: Any) -> Made:

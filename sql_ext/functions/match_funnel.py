@@ -22,11 +22,12 @@ from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.unseen import tell_unseen
-from patternlake.udfs.funnels.request import DEFAULT_MODE, DEFAULT_NEXT, FunnelReads, FunnelRequest, check_request
+from patternlake.udfs.funnels.request import DEFAULT_MODE, DEFAULT_NEXT, FunnelRequest, check_request
 from patternlake.udfs.funnels.result import merge
 from patternlake.udfs.funnels.task import parts_of_partitions
 from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.record_batches import columns_of
+from patternlake.udfs.requests import PartitionReads
 
 Work = Callable[[FunnelRequest, Mapping[str, pa.Array]], pa.Table]
 """From a request and the events of some partitions to rows."""
@@ -42,14 +43,16 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     return Answer(rows, lasting=not told)
 
 
-def reads_of(lake: Lake, arguments: Mapping[str, Any]) -> tuple[FunnelReads, bool]:
+def reads_of(lake: Lake, arguments: Mapping[str, Any]) -> tuple[PartitionReads[FunnelRequest], bool]:
     """Check a call; what is to be read for it, and whether the analyst was told of names that never occurred."""
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
     reads = check_request(arguments, facts.published, facts.known, facts.counts)
     return reads, tell_unseen(reads.request.query.asked_names, facts.counts)
 
 
-def gather_partitions(reads: FunnelReads, arguments: Mapping[str, Any], work: Work) -> tuple[Gather, Dealt]:
+def gather_partitions(
+    reads: PartitionReads[FunnelRequest], arguments: Mapping[str, Any], work: Work
+) -> tuple[Gather, Dealt]:
     """The events of all partitions, and how tasks work on those of some."""
     request, portions = reads.request, reads.portions
     where = event_conditions(reads.events, from_time=arguments["from_time"], to_time=arguments["to_time"])

@@ -12,8 +12,9 @@ import pyarrow as pa
 from naive import funnels as naive
 from naive.kleene import Event
 
-from patternlake.udfs.funnels.request import FunnelReads, check_request
+from patternlake.udfs.funnels.request import FunnelRequest, check_request
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
+from patternlake.udfs.requests import PartitionReads
 
 STREAM = {"attributes": {"x": {"type": "bigint"}, "via": {"type": "string"}}, "key": "user"}
 LETTERS = naive.letters("A B C B A A C B A D C B A B C B")
@@ -74,7 +75,9 @@ def random_partitions(rng: random.Random, names: str, longest: int = 12) -> dict
     return found
 
 
-def asked(text: str, partitions: Partitions, watermark: int | None = None, **arguments: Any) -> FunnelReads:
+def asked(
+    text: str, partitions: Partitions, watermark: int | None = None, **arguments: Any
+) -> PartitionReads[FunnelRequest]:
     """The checked request of a call over a stream of these events."""
     events = [event for some in partitions.values() for event in some]
     names = sorted({event.name for event in events})

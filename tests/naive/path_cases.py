@@ -11,11 +11,12 @@ from naive import paths as naive
 from naive.funnel_cases import STREAM, Partitions
 from naive.funnels import Window
 
-from patternlake.udfs.paths.request import PathReads, check_request
+from patternlake.udfs.paths.request import PathsRequest, check_request
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
+from patternlake.udfs.requests import PartitionReads
 
 
-def asked_paths(partitions: Partitions, **arguments: Any) -> PathReads:
+def asked_paths(partitions: Partitions, **arguments: Any) -> PartitionReads[PathsRequest]:
     """The checked request of a call over a stream of these events."""
     names = [event.name for events in partitions.values() for event in events]
     counts = [NameCount(name, names.count(name), None, None) for name in sorted(set(names))]

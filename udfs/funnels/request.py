@@ -14,10 +14,8 @@ from patternlake.udfs.language.predicate.scopes import Scope
 from patternlake.udfs.language.query.over_streams import parse_over
 from patternlake.udfs.partitions import count_portions
 from patternlake.udfs.published import SETTLED, NameCount, Published, published_stream
-from patternlake.udfs.requests import BatchRange, compile_once
+from patternlake.udfs.requests import PORTION_EVENTS, PartitionReads, compile_once
 
-TASK_EVENTS = 200_000
-"""Events that one portion has, about; those of a partition are never divided."""
 DEFAULT_MODE = "any_order_between"
 DEFAULT_NEXT = 3
 
@@ -53,28 +51,9 @@ class FunnelRequest:
     until: int | None = None
 
 
-@dataclass(frozen=True)
-class FunnelReads:
-    """A checked call, and what is to be read for it.
-
-    Attributes
-    ----------
-    request
-        What the portions need to know.
-    events
-        Where the stream's events are. Those of all names are read: what came next is told, too.
-    portions
-        Into how many the work is dealt.
-    """
-
-    request: FunnelRequest
-    events: BatchRange
-    portions: int
-
-
 def check_request(
     arguments: Mapping[str, Any], publication: Published, known: Sequence[str], counts: Sequence[NameCount]
-) -> FunnelReads:
+) -> PartitionReads[FunnelRequest]:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -117,7 +96,7 @@ def check_request(
         until=until,
     )
     events = sum(row.events for row in counts) if counts else at.source_to
-    return FunnelReads(request, at.rows, count_portions(events, TASK_EVENTS))
+    return PartitionReads(request, at.rows, count_portions(events, PORTION_EVENTS))
 
 
 def _compiled(text: str, stream: Mapping[str, Any], parameters: Mapping[str, Any], within: str | None) -> FunnelQuery:

@@ -12,10 +12,8 @@ from patternlake.udfs.language.query import extents
 from patternlake.udfs.language.query.tree import Extent
 from patternlake.udfs.partitions import columns_holding, count_portions
 from patternlake.udfs.published import NameCount, Published, published_stream
-from patternlake.udfs.requests import BatchRange
+from patternlake.udfs.requests import PORTION_EVENTS, PartitionReads
 
-TASK_EVENTS = 200_000
-"""Events that one portion has, about; those of a partition are never divided."""
 DEFAULT_BEFORE, DEFAULT_AFTER = 2, 3
 DEFAULT_TOP = 20
 DEFAULT_PATHS = 100
@@ -63,28 +61,9 @@ class PathsRequest:
         return tuple(dict.fromkeys(("position", "time", "name", *columns_holding(of))))
 
 
-@dataclass(frozen=True)
-class PathReads:
-    """A checked call, and what is to be read for it.
-
-    Attributes
-    ----------
-    request
-        What the portions need to know.
-    events
-        Where the stream's events are. Those of all names are read.
-    portions
-        Into how many the work is dealt.
-    """
-
-    request: PathsRequest
-    events: BatchRange
-    portions: int
-
-
 def check_request(
     arguments: Mapping[str, Any], publication: Published, known: Sequence[str], counts: Sequence[NameCount]
-) -> PathReads:
+) -> PartitionReads[PathsRequest]:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -132,4 +111,4 @@ def check_request(
         max_paths=most,
     )
     events = sum(row.events for row in counts)
-    return PathReads(request, at.rows, count_portions(events, TASK_EVENTS))
+    return PartitionReads(request, at.rows, count_portions(events, PORTION_EVENTS))
