@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,12 +13,14 @@ from urllib.parse import unquote
 
 from patternlake.delta_tables import direct_writer, migrations
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.conditional_commits import commit_conditionally
 from patternlake.delta_tables.database import WRITER_VERSION, Database
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.locations import check_location, has_scheme, plain
 from patternlake.delta_tables.preparing import prepare
 from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.store_options import tell_spark
 from patternlake.delta_tables.table import log_name
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.udfs.errors import ArgumentError, StateError
@@ -30,7 +33,12 @@ logger = logging.getLogger(__name__)
 _CACHE = TableCache(64 << 20)
 
 
-def open_database(spark: SparkSession, name: str = "patternlake", location: str | None = None) -> Database:
+def open_database(
+    spark: SparkSession,
+    name: str = "patternlake",
+    location: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Database:
     """Open a database; create, register or migrate what needs it.
 
     Idempotent, and a matter of a few catalog look-ups when everything is there.
@@ -44,6 +52,8 @@ def open_database(spark: SparkSession, name: str = "patternlake", location: str 
     location
         Folder or object-store path; relative paths are relative to the working directory. None: the catalog's
         own place.
+    storage_options
+        Of the object store, as of `store_options.tell_spark`.
 
     Raises
     ------
@@ -65,6 +75,7 @@ def open_database(spark: SparkSession, name: str = "patternlake", location: str 
     if location is not None:
         place = location if has_scheme(location) else os.path.abspath(location)
         check_location(place)
+        tell_spark(spark, place, storage_options or {})
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted} LOCATION {literal(place)}")
     else:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted}")
@@ -80,6 +91,7 @@ def open_database(spark: SparkSession, name: str = "patternlake", location: str 
             "give the same location or another name"
         )
     database = Database(spark, name, place.rstrip("/"))
+    commit_conditionally(spark, registered)
     there = _on_disk(registered, database.location)
     # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
     with replace(database, direct=None if there is None else _reader(there)).apart() as own:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.tables.publications import PublicationsReader
+from patternlake.delta_tables.writer_lease import held_lease
 from patternlake.jobs import side_by_side as sides
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.messages import message
@@ -81,7 +82,7 @@ def run(
     sides.check(side_by_side)
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     planned = steps(loaded, job, object=object, rebuild=rebuild)
-    database = open_database(spark, loaded.database, loaded.location)
+    database = open_database(spark, loaded.database, loaded.location, loaded.storage_options)
     with default_progress(spark) if progress is None else nullcontext(progress) as heard:
         return list(perform(database, loaded, planned, rebuild=rebuild, progress=heard, side_by_side=side_by_side))
 
@@ -115,10 +116,24 @@ def perform(
         In the order of the steps: each as soon as it and those before it are there. After an error, those of all steps
         that have ended well.
     """
-    heard = progress or LoggedProgress()
     listed = list(planned)
     if not listed:
         return
+    with held_lease(database):
+        yield from _perform(
+            database, configuration, listed, rebuild, sparing, progress or LoggedProgress(), side_by_side
+        )
+
+
+def _perform(
+    database: Database,
+    configuration: Configuration,
+    listed: Sequence[Step],
+    rebuild: bool,
+    sparing: bool,
+    heard: Progress,
+    side_by_side: int | None,
+) -> Generator[Summary, None, None]:
     sparing = sparing and any(JOBS[step.job].maintains for step in listed)
     taken_further: set[str] = set()
     ended: dict[int, Summary | None] = {}

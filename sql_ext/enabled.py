@@ -17,6 +17,7 @@ from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
 from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made, StateReader
+from patternlake.delta_tables.store_options import options_of_spark
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.sql_ext.lake import READER, Lake, in_own_session
@@ -68,7 +69,8 @@ def use(database: Database, storage_options: Mapping[str, str] | None = None) ->
     held = known.pop(database.name, None)
     if held is None or plain(held.location) != plain(database.location) or storage_options is not None:
         place = _as_delta_rs(database.location)
-        direct = None if place is None else DirectReader(place, _CACHE, storage_options)
+        options = {**options_of_spark(spark, database.location), **(storage_options or {})}
+        direct = None if place is None else DirectReader(place, _CACHE, options)
         held = _Enabled(database.location, direct, Learned(database.location, ObservedSelectivities(database)))
     known[database.name] = held
     spark.conf.set(_DATABASE, database.name)
@@ -184,7 +186,11 @@ class _Fallback:
             return read(self._direct)
         except UnreadableError as error:
             logger.info("%s; Spark reads it", error)
-            return read(self._through_spark())
+        except OSError as error:
+            if self._direct.on_disk:
+                raise
+            logger.warning("the store could not be read without Spark, which reads it, too: %s", error)
+        return read(self._through_spark())
 
 
 def _as_delta_rs(location: str) -> str | None:

@@ -50,7 +50,9 @@ def enable(
     create
         Make an empty database without a warning where there is none.
     storage_options
-        Of the object store, as delta-rs takes them, for what functions read in the driver's process.
+        Of the object store, as delta-rs takes them: for what is read without Spark, and for Spark where its own
+        settings say nothing. Left out, they follow from Spark's settings (``fs.s3a.…``, ``fs.azure.…``, ``fs.gs.…``)
+        and the environment.
 
     Returns
     -------
@@ -69,7 +71,7 @@ def enable(
         There was no database and an empty one was made; the functions answered from another one until now; or another
         database stays the current one.
     """
-    db = open_database(spark, database, location)
+    db = open_database(spark, database, location, storage_options)
     workers.check(spark)
     if db.made and not create:
         _warn(

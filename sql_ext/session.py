@@ -29,6 +29,7 @@ def session(
     database: str | None = "patternlake",
     create: bool = False,
     settings: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Start a local session with Delta and PatternLake's SQL functions.
 
@@ -45,6 +46,8 @@ def session(
         Make an empty database without a warning where there is none.
     settings
         Further Spark settings; they win over PatternLake's own.
+    storage_options
+        As for `enable`.
 
     Returns
     -------
@@ -64,7 +67,8 @@ def session(
         if location is not None:
             raise ArgumentError(f"location {location!r} without a database; leave it out, too: location=None")
         return bare_session(master, settings)
-    return enable(bare_session(master, settings), database=database, location=location, create=create)
+    started = bare_session(master, settings)
+    return enable(started, database=database, location=location, create=create, storage_options=storage_options)
 
 
 def bare_session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:

@@ -273,7 +273,9 @@ def status(
             found = status_without_spark(reader, configuration)
         else:
             with spark_for(configuration, verbose=verbose) as spark:
-                database = open_database(spark, configuration.database, configuration.location)
+                database = open_database(
+                    spark, configuration.database, configuration.location, configuration.storage_options
+                )
                 found = look(database, configuration)
         if format is Format.JSON:
             _write(json.dumps(asdict(each), default=datetime.isoformat, ensure_ascii=False) for each in found)
@@ -461,7 +463,7 @@ def _round(
     # Rich takes FORCE_COLOR, which logs of builds are often written with, for a terminal.
     quiet = quiet or not sys.stderr.isatty()
     with ShownProgress(console, spark, quiet=quiet) as progress:
-        database = open_database(spark, configuration.database, configuration.location)
+        database = open_database(spark, configuration.database, configuration.location, configuration.storage_options)
         yield from perform(database, configuration, planned, progress=progress, side_by_side=side_by_side, **how)
 
 

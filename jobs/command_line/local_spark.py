@@ -75,8 +75,14 @@ def spark_for(
         if configuration is None:
             spark = patternlake.session(None, master, database=None, settings=_SETTINGS)
         else:
-            place, name = configuration.location, configuration.database
-            spark = patternlake.session(place, master, database=name, create=create, settings=_SETTINGS)
+            spark = patternlake.session(
+                configuration.location,
+                master,
+                database=configuration.database,
+                create=create,
+                settings=_SETTINGS,
+                storage_options=configuration.storage_options,
+            )
     spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
     settle(spark)
     try:

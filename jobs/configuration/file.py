@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import typing
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import yaml
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.alerts import FORECAST, AlertConfiguration
@@ -27,6 +28,7 @@ from patternlake.jobs.configuration.streams import (
     StreamConfiguration,
     Text,
     problem,
+    write_options,
 )
 from patternlake.jobs.configuration.subscriptions import KEEP, EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.configuration.trends import TrendConfiguration
@@ -55,6 +57,7 @@ _QUERIES = {"trends": "trends", "groups": "groups", "patterns": "kleene", "subsc
 """Sections whose objects each ask a stream, and the engine that answers."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -64,11 +67,26 @@ def _database(name: str) -> str:
     return name
 
 
+def _with_environment(options: dict[str, str]) -> dict[str, str]:
+    """Values with what the environment has for ``${NAME}``: secrets need not stand in the file."""
+
+    def look_up(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            raise ValueError(f"names the environment variable {shortened(found[1])}, which is not set")
+        return os.environ[found[1]]
+
+    return {option: _VARIABLE.sub(look_up, value) for option, value in options.items()}
+
+
+StorageOptions = Annotated[dict[str, str], BeforeValidator(write_options), AfterValidator(_with_environment)]
+
+
 class Configuration(Section):
     """What one file configures. Relative paths have been made absolute, from the file's folder."""
 
     database: Annotated[str, AfterValidator(_database)] = "patternlake"
     location: Text | None = None
+    storage_options: StorageOptions = Field(default_factory=dict, repr=False)
     streams: dict[ObjectName, StreamConfiguration] = Field(default_factory=dict)
     sketches: dict[ObjectName, SketchConfiguration] = Field(default_factory=dict)
     trends: dict[ObjectName, TrendConfiguration] = Field(default_factory=dict)

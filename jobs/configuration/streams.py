@@ -46,7 +46,7 @@ def _not_empty(value: str) -> str:
     return value.strip()
 
 
-def _options(given: Any) -> Any:
+def write_options(given: Any) -> Any:
     """YAML's true, 5 and 0.1 are the texts that Spark's options are made of."""
     if not isinstance(given, dict):
         return given
@@ -90,7 +90,7 @@ class Source(Section):
     format: Annotated[str, _one_of(*FORMATS)] | None = None
     path: Text | None = None
     table: Text | None = None
-    options: Annotated[dict[str, str], BeforeValidator(_options)] = Field(default_factory=dict)
+    options: Annotated[dict[str, str], BeforeValidator(write_options)] = Field(default_factory=dict)
     on_bad_file: Annotated[str, _one_of("fail", "quarantine")] = "fail"
 
     @model_validator(mode="after")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from patternlake.delta_tables.java_classes import define
 from patternlake.delta_tables.quoting import literal
 from patternlake.sql_ext.answering.table_arguments import list_items
-from patternlake.sql_ext.java_classes import define
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.language.row_pattern.statements import Values, rewrite_statement
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from threading import Event, Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -168,7 +169,14 @@ class Server:
         self.stop()
 
 
-def serve(location: str | None, database: str, doors: Doors, *, master: str = "local[*]") -> Server:
+def serve(
+    location: str | None,
+    database: str,
+    doors: Doors,
+    *,
+    master: str = "local[*]",
+    storage_options: Mapping[str, str] | None = None,
+) -> Server:
     """Start a local Spark with the functions, and open it to others.
 
     Every session that a client opens has the functions, which answer from the database; the database is its current
@@ -184,6 +192,8 @@ def serve(location: str | None, database: str, doors: Doors, *, master: str = "l
         Where to listen, and what guards it.
     master
         Spark's master URL.
+    storage_options
+        As for `enable`.
 
     Raises
     ------
@@ -203,7 +213,7 @@ def serve(location: str | None, database: str, doors: Doors, *, master: str = "l
     settings = doors.spark_settings
     given = settings.get(_CLASS_PATH)
     settings[_CLASS_PATH] = os.pathsep.join(filter(None, [class_path(settings), given]))
-    spark = session(location, master, database=database, settings=settings)
+    spark = session(location, master, database=database, settings=settings, storage_options=storage_options)
     try:
         # Sessions that are made from here on begin in the database, which was not there when Spark started.
         shared: Any = spark._jsparkSession

@@ -86,6 +86,7 @@ def session(
     database: str | None = "patternlake",
     create: bool = False,
     settings: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Start a local Delta-ready session with the functions enabled.
 
@@ -102,6 +103,8 @@ def session(
         Make an empty database without a warning where there is none.
     settings
         Further Spark settings; they win over PatternLake's own.
+    storage_options
+        As for `enable`.
 
     Returns
     -------
@@ -118,7 +121,7 @@ def session(
     """
     from patternlake.sql_ext.session import session as start
 
-    return start(location, master, database=database, create=create, settings=settings)
+    return start(location, master, database=database, create=create, settings=settings, storage_options=storage_options)
 
 
 def enable(
@@ -144,7 +147,9 @@ def enable(
     create
         Make an empty database without a warning where there is none.
     storage_options
-        Of the object store, as delta-rs takes them: the functions read small state in the driver's process.
+        Of the object store, as delta-rs spells them (``AWS_ACCESS_KEY_ID``, …): for what is read without Spark, and for
+        Spark where its own settings say nothing. None: the configuration's; what is said nowhere follows from Spark's
+        settings (``fs.s3a.…``, ``fs.azure.…``, ``fs.gs.…``) and from the environment.
 
     Returns
     -------
@@ -169,8 +174,9 @@ def enable(
     """
     from patternlake.sql_ext.enabling import enable as start
 
-    name, place = _placed(database, location)
-    return start(spark, database=name, location=place, create=create, storage_options=storage_options)
+    name, place, configured = _placed(database, location)
+    options = configured if storage_options is None else storage_options
+    return start(spark, database=name, location=place, create=create, storage_options=options)
 
 
 def init(
@@ -348,7 +354,7 @@ def status(spark: SparkSession, configuration: str | PathLike[str] | Configurati
     from patternlake.jobs.status import status as look
 
     given = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
-    return look(open_database(spark, given.database, given.location), given)
+    return look(open_database(spark, given.database, given.location, given.storage_options), given)
 
 
 def serve(
@@ -415,13 +421,15 @@ def serve(
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     passwords = None if password_file is None else Path(password_file)
     doors = Doors(host, port, connect_port, passwords, insecure, settings or {}, allow_writes)
-    return start(loaded.location, loaded.database, doors, master=master)
+    return start(loaded.location, loaded.database, doors, master=master, storage_options=loaded.storage_options)
 
 
-def _placed(database: str | PathLike[str] | Configuration, location: str | None) -> tuple[str, str | None]:
-    """Name and location of a database that is named, or configured."""
+def _placed(
+    database: str | PathLike[str] | Configuration, location: str | None
+) -> tuple[str, str | None, Mapping[str, str] | None]:
+    """Name, location and storage options of a database that is named, or configured."""
     if isinstance(database, str) and not database.lower().endswith((".yaml", ".yml")):
-        return database, location
+        return database, location, None
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.udfs.errors import ArgumentError
 
@@ -430,7 +438,7 @@ def _placed(database: str | PathLike[str] | Configuration, location: str | None)
         raise ArgumentError(
             f"location {location!r} beside a configuration, which says where its database is; leave it out"
         )
-    return loaded.database, loaded.location
+    return loaded.database, loaded.location, loaded.storage_options
 
 
 def __getattr__(name: str) -> object:

@@ -64,7 +64,8 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     for name, job in JOBS.items():
         monkeypatch.setitem(JOBS, name, job_steps.Job(job.objects, doing(name), job.maintains))
     monkeypatch.setattr(local_spark, "spark_for", session)
-    one_core = SimpleNamespace(spark=SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1)))
+    session_of_one_core = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
+    one_core = SimpleNamespace(spark=session_of_one_core, location="/lake")
     monkeypatch.setattr("patternlake.delta_tables.opening.open_database", lambda *given: one_core)
     monkeypatch.setattr(commands.signal, "signal", lambda *given: None)
     return done
@@ -93,7 +94,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_in_python_lists_the_options_of_every_door() -> None:
     told = {door: str(inspect.signature(getattr(patternlake, door))) for door in ("session", "enable", "run", "serve")}
     for door, options in {
-        "session": ("location", "master", "database", "create", "settings"),
+        "session": ("location", "master", "database", "create", "settings", "storage_options"),
         "enable": ("spark", "database", "location", "create", "storage_options"),
         "run": ("spark", "configuration", "job", "object", "rebuild", "progress", "side_by_side"),
         "serve": (

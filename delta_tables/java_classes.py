@@ -16,8 +16,8 @@ from py4j.protocol import Py4JJavaError
 PACKAGE = "patternlake"
 
 
-def define(jvm: Any, gateway: Any, sources: Path, names: Sequence[str]) -> None:
-    """Let a JVM know the classes of a folder, in the loader that has Spark's own; idempotent.
+def define(jvm: Any, gateway: Any, sources: Path, names: Sequence[str], beside: str = "") -> None:
+    """Let a JVM know the classes of a folder; idempotent.
 
     Parameters
     ----------
@@ -27,8 +27,13 @@ def define(jvm: Any, gateway: Any, sources: Path, names: Sequence[str]) -> None:
         The folder.
     names
         Of its classes, each behind the one that it extends.
+    beside
+        A class that they extend. They go into the loader that has it, or else into the one that has Spark's own: jars
+        that Spark fetches have a loader of their own.
     """
     loader = jvm.java.lang.ClassLoader.getSystemClassLoader()
+    if beside:
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(beside).getClassLoader()
     if _known(loader, names[-1]):
         return
     codes = _compiled(jvm, gateway, loader, sources)

@@ -1,0 +1,94 @@
+package patternlake;
+
+import io.delta.storage.S3SingleDriverLogStore;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
+import java.util.Arrays;
+import java.util.Iterator;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+
+/** Commits on S3 that the store itself refuses where there is one of that number: of two drivers one is told so.
+ *  The store that Delta has for S3 looks first and puts then, which keeps the threads of one driver apart. */
+public class ConditionalCommits extends S3SingleDriverLogStore {
+    private static final String CONDITION = "fs.option.create.conditional.overwrite";
+
+    public ConditionalCommits(Configuration configuration) {
+        super(configuration);
+    }
+
+    public void write(Path path, Iterator actions, Boolean overwrite, Configuration configuration) throws IOException {
+        if (overwrite.booleanValue()) {
+            super.write(path, actions, overwrite, configuration);
+            return;
+        }
+        StringBuilder lines = new StringBuilder();
+        while (actions.hasNext()) {
+            lines.append((String) actions.next()).append('\n');
+        }
+        create(path.getFileSystem(configuration), path, lines.toString());
+    }
+
+    /** Make an object where none is, or say that there is another. */
+    public static void create(FileSystem store, Path path, String text) throws IOException {
+        byte[] wanted = text.getBytes(StandardCharsets.UTF_8);
+        try {
+            FSDataOutputStreamBuilder builder = store.createFile(path);
+            builder.overwrite(false);
+            builder.recursive();
+            builder.must(CONDITION, true);
+            OutputStream out = (OutputStream) builder.build();
+            try {
+                out.write(wanted);
+            } finally {
+                out.close();
+            }
+        } catch (IOException refused) {
+            byte[] found = read(store, path);
+            if (found == null) {
+                throw refused;
+            }
+            // Where the answer to a first try was lost, the second meets what the first has made.
+            if (!Arrays.equals(found, wanted)) {
+                FileAlreadyExistsException rival = new FileAlreadyExistsException(path.toString());
+                rival.initCause(refused);
+                throw rival;
+            }
+        }
+    }
+
+    /** Whether the store heeds the condition: some that are made like S3 take it and replace what is there. */
+    public static boolean heeded(FileSystem store, Path path) throws IOException {
+        try {
+            create(store, path, "first");
+            try {
+                create(store, path, "second");
+                return false;
+            } catch (FileAlreadyExistsException right) {
+                return true;
+            }
+        } finally {
+            store.delete(path, false);
+        }
+    }
+
+    private static byte[] read(FileSystem store, Path path) throws IOException {
+        FSDataInputStream in;
+        try {
+            in = store.open(path);
+        } catch (FileNotFoundException missing) {
+            return null;
+        }
+        try {
+            return in.readAllBytes();
+        } finally {
+            in.close();
+        }
+    }
+}

@@ -1,0 +1,157 @@
+"""How to get into an object store, said once: in Spark's words or in delta-rs's, for both.
+
+Spark reads stores through Hadoop, which has settings like ``fs.s3a.access.key``; what is read without Spark goes
+through delta-rs, which has options like ``AWS_ACCESS_KEY_ID``. Whichever a user gives, the other follows. Options are
+kept in this process, are handed to tasks, and stand in no table, status or log.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_Ask = Callable[[str], str]
+"""From the name of a setting of Hadoop's to its value; empty where there is none."""
+_S3 = ("s3", "s3a", "s3n")
+_AZURE = ("abfs", "abfss", "wasb", "wasbs")
+_GOOGLE = ("gs",)
+_OF_S3 = {
+    "AWS_ACCESS_KEY_ID": "access.key",
+    "AWS_SECRET_ACCESS_KEY": "secret.key",
+    "AWS_SESSION_TOKEN": "session.token",
+    "AWS_REGION": "endpoint.region",
+    "AWS_ENDPOINT_URL": "endpoint",
+}
+_WITHOUT_SETTING = ("AWS_ALLOW_HTTP", "AZURE_STORAGE_ACCOUNT_NAME")
+"""Options that follow from others in Hadoop's words."""
+_OF_GOOGLE = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
+_ANONYMOUS = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
+
+
+def options_of_spark(spark: SparkSession, location: str) -> dict[str, str]:
+    """What delta-rs needs to read a location as a session's Spark does; empty where nothing is said of it.
+
+    Examples
+    --------
+    With ``spark.hadoop.fs.s3a.access.key`` and its fellows set, ``s3a://events/lake`` gives ``AWS_ACCESS_KEY_ID`` and
+    its fellows. What a bucket's own settings say, as ``fs.s3a.bucket.events.access.key``, goes before. What Spark does
+    not say, the environment may, as ``AWS_REGION``: tasks on other machines have another one.
+    """
+    scheme = urlsplit(location).scheme.lower()
+    if scheme not in (*_S3, *_AZURE, *_GOOGLE):
+        return {}
+    session: Any = spark._jsparkSession
+    settings = session.sessionState().newHadoopConf()
+
+    def ask(name: str) -> str:
+        # Not `get`: secrets may stand in a store of Hadoop's.
+        said = settings.getPassword(name)
+        return "" if said is None else "".join(map(str, said))
+
+    place = urlsplit(location)
+    said = _of_environment([*_settings(scheme, place.netloc, place.hostname or ""), *_WITHOUT_SETTING])
+    if scheme in _S3:
+        return said | _options_of_s3(place.netloc, ask)
+    if scheme in _AZURE:
+        return said | _options_of_azure(place.hostname or "", ask)
+    key_file = next(filter(None, map(ask, _OF_GOOGLE)), "")
+    return said | ({"GOOGLE_SERVICE_ACCOUNT": key_file} if key_file else {})
+
+
+def _of_environment(names: Iterable[str]) -> dict[str, str]:
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def _options_of_s3(bucket: str, ask: _Ask) -> dict[str, str]:
+    def of_bucket(name: str) -> str:
+        return ask(f"fs.s3a.bucket.{bucket}.{name}") or ask(f"fs.s3a.{name}")
+
+    options = {option: value for option, name in _OF_S3.items() if (value := of_bucket(name))}
+    endpoint = options.get("AWS_ENDPOINT_URL")
+    if endpoint is not None:
+        if "://" not in endpoint:
+            plain = of_bucket("connection.ssl.enabled").lower() == "false"
+            endpoint = f"{'http' if plain else 'https'}://{endpoint}"
+            options["AWS_ENDPOINT_URL"] = endpoint
+        if endpoint.startswith("http:"):
+            options["AWS_ALLOW_HTTP"] = "true"
+        if of_bucket("path.style.access").lower() != "true":
+            # There delta-rs wants the bucket in the endpoint.
+            options["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] = "true"
+            options["AWS_ENDPOINT_URL"] = options["AWS_ENDPOINT_URL"].replace("://", f"://{bucket}.", 1)
+    if of_bucket("aws.credentials.provider").strip() == _ANONYMOUS:
+        options["AWS_SKIP_SIGNATURE"] = "true"
+    return options
+
+
+def _options_of_azure(host: str, ask: _Ask) -> dict[str, str]:
+    account = host.partition(".")[0]
+    options = {
+        "AZURE_STORAGE_ACCOUNT_KEY": ask(f"fs.azure.account.key.{host}"),
+        "AZURE_STORAGE_SAS_TOKEN": ask(f"fs.azure.sas.fixed.token.{host}"),
+        "AZURE_STORAGE_CLIENT_ID": ask(f"fs.azure.account.oauth2.client.id.{host}"),
+        "AZURE_STORAGE_CLIENT_SECRET": ask(f"fs.azure.account.oauth2.client.secret.{host}"),
+    }
+    # The place of the tokens names the tenant: https://…/TENANT/oauth2/token.
+    tenant = re.search(r"://[^/]+/([^/]+)/", ask(f"fs.azure.account.oauth2.client.endpoint.{host}"))
+    if tenant is not None:
+        options["AZURE_STORAGE_TENANT_ID"] = tenant[1]
+    given = {name: value for name, value in options.items() if value}
+    return {"AZURE_STORAGE_ACCOUNT_NAME": account, **given} if given else {}
+
+
+def tell_spark(spark: SparkSession, location: str, options: Mapping[str, str]) -> None:
+    """Let Spark into a location by delta-rs's options, where its own settings say nothing; before it is first read.
+
+    What is not among the options may stand in the environment. Options that Spark has no word for are left to delta-rs.
+    """
+    place = urlsplit(location)
+    known = _settings(place.scheme.lower(), place.netloc, place.hostname or "")
+    if not known:
+        return
+    session: Any = spark._jsparkSession
+    told = session.sessionState().newHadoopConf()
+    context: Any = spark.sparkContext._jsc
+    # The catalog, which makes a database's folder, has a copy of its own.
+    kept = (context.hadoopConfiguration(), session.sharedState().hadoopConf())
+    for option, value in (_of_environment(known) | {**options}).items():
+        if option.upper() not in known:
+            continue
+        name, made = known[option.upper()]
+        if told.get(name) is None:
+            for settings in kept:
+                settings.set(name, made(value))
+
+
+def _settings(scheme: str, bucket: str, host: str) -> dict[str, tuple[str, Callable[[str], str]]]:
+    """By option: the setting of Hadoop's, and how its value is made of the option's."""
+    if scheme in _S3:
+        of_bucket = f"fs.s3a.bucket.{bucket}."
+        return {
+            **{option: (of_bucket + name, str) for option, name in _OF_S3.items()},
+            "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": (f"{of_bucket}path.style.access", _negate),
+            "AWS_SKIP_SIGNATURE": (f"{of_bucket}aws.credentials.provider", lambda _: _ANONYMOUS),
+        }
+    if scheme in _AZURE:
+        return {
+            "AZURE_STORAGE_ACCOUNT_KEY": (f"fs.azure.account.key.{host}", str),
+            "AZURE_STORAGE_SAS_TOKEN": (f"fs.azure.sas.fixed.token.{host}", str),
+            "AZURE_STORAGE_CLIENT_ID": (f"fs.azure.account.oauth2.client.id.{host}", str),
+            "AZURE_STORAGE_CLIENT_SECRET": (f"fs.azure.account.oauth2.client.secret.{host}", str),
+            "AZURE_STORAGE_TENANT_ID": (f"fs.azure.account.oauth2.client.endpoint.{host}", _place_of_tokens),
+        }
+    return {"GOOGLE_SERVICE_ACCOUNT": (_OF_GOOGLE[0], str)} if scheme in _GOOGLE else {}
+
+
+def _negate(value: str) -> str:
+    return "false" if value.lower() == "true" else "true"
+
+
+def _place_of_tokens(tenant: str) -> str:
+    return f"https://login.microsoftonline.com/{tenant}/oauth2/token"

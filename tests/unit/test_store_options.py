@@ -1,0 +1,134 @@
+"""Spark's settings of an object store become delta-rs's options, and the other way round."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from patternlake.delta_tables.store_options import options_of_spark, tell_spark
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.udfs.errors import ConfigurationError
+
+AZURE = "acc.dfs.core.windows.net"
+
+
+class Spark:
+    """A session of which only Hadoop's settings are there; texts of secrets come as arrays of letters."""
+
+    def __init__(self, **settings: str) -> None:
+        self.settings = {name.replace("__", "."): value for name, value in settings.items()}
+        told = SimpleNamespace(
+            getPassword=lambda name: list(self.settings[name]) if name in self.settings else None,
+            get=self.settings.get,
+            set=self.settings.__setitem__,
+        )
+        self._jsparkSession = SimpleNamespace(
+            sessionState=lambda: SimpleNamespace(newHadoopConf=lambda: told),
+            sharedState=lambda: SimpleNamespace(hadoopConf=lambda: told),
+        )
+        self.sparkContext = SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=lambda: told))
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("location", "settings", "options"),
+    [
+        ("/lake", {"fs.s3a.access.key": "k"}, {}),
+        ("hdfs://name/lake", {"fs.s3a.access.key": "k"}, {}),
+        ("s3a://b/lake", {}, {}),
+        (
+            "s3a://b/lake",
+            {"fs.s3a.access.key": "k", "fs.s3a.secret.key": "s", "fs.s3a.endpoint.region": "eu"},
+            {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "eu"},
+        ),
+        ("s3://b/lake", {"fs.s3a.access.key": "k", "fs.s3a.bucket.b.access.key": "b's"}, {"AWS_ACCESS_KEY_ID": "b's"}),
+        (
+            "s3a://b/lake",
+            {"fs.s3a.endpoint": "http://minio:9000", "fs.s3a.path.style.access": "true"},
+            {"AWS_ENDPOINT_URL": "http://minio:9000", "AWS_ALLOW_HTTP": "true"},
+        ),
+        (
+            "s3a://b/lake",
+            {"fs.s3a.endpoint": "store:9000", "fs.s3a.connection.ssl.enabled": "false"},
+            {
+                "AWS_ENDPOINT_URL": "http://b.store:9000",
+                "AWS_ALLOW_HTTP": "true",
+                "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true",
+            },
+        ),
+        (
+            "s3a://open/lake",
+            {"fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"},
+            {"AWS_SKIP_SIGNATURE": "true"},
+        ),
+        (
+            f"abfss://c@{AZURE}/lake",
+            {f"fs.azure.account.key.{AZURE}": "k"},
+            {"AZURE_STORAGE_ACCOUNT_NAME": "acc", "AZURE_STORAGE_ACCOUNT_KEY": "k"},
+        ),
+        (
+            f"abfss://c@{AZURE}/lake",
+            {
+                f"fs.azure.account.oauth2.client.id.{AZURE}": "me",
+                f"fs.azure.account.oauth2.client.endpoint.{AZURE}": "https://login.microsoftonline.com/T/oauth2/token",
+            },
+            {
+                "AZURE_STORAGE_ACCOUNT_NAME": "acc",
+                "AZURE_STORAGE_CLIENT_ID": "me",
+                "AZURE_STORAGE_TENANT_ID": "T",
+            },
+        ),
+        (
+            "gs://b/lake",
+            {"fs.gs.auth.service.account.json.keyfile": "/key.json"},
+            {"GOOGLE_SERVICE_ACCOUNT": "/key.json"},
+        ),
+    ],
+)
+def test_options_follow_from_settings(location: str, settings: dict[str, str], options: dict[str, str]) -> None:
+    spark: Any = Spark(**settings)
+    assert options_of_spark(spark, location) == options
+
+
+def test_what_spark_does_not_say_the_environment_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "us")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the environment")
+    spark: Any = Spark(**{"fs.s3a.access.key": "Spark's"})
+    assert options_of_spark(spark, "s3a://b/lake") == {"AWS_REGION": "us", "AWS_ACCESS_KEY_ID": "Spark's"}
+
+
+def test_settings_follow_from_options_for_one_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "us")
+    spark: Any = Spark()
+    options = {"aws_access_key_id": "k", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false", "TIMEOUT": "5s"}
+    tell_spark(spark, "s3a://b/lake", options)
+    assert spark.settings == {
+        "fs.s3a.bucket.b.access.key": "k",
+        "fs.s3a.bucket.b.path.style.access": "true",
+        "fs.s3a.bucket.b.endpoint.region": "us",
+    }
+
+
+def test_what_spark_was_told_of_the_bucket_stays() -> None:
+    spark: Any = Spark(**{"fs.s3a.bucket.b.access.key": "its own"})
+    tell_spark(spark, "s3a://b/lake", {"AWS_ACCESS_KEY_ID": "k"})
+    assert spark.settings == {"fs.s3a.bucket.b.access.key": "its own"}
+
+
+def test_options_of_a_configuration_take_variables_and_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_KEY", "hidden")
+    given = Configuration.from_text("storage_options: {AWS_ACCESS_KEY_ID: '${LAKE_KEY}', AWS_ALLOW_HTTP: true}")
+    assert given.storage_options == {"AWS_ACCESS_KEY_ID": "hidden", "AWS_ALLOW_HTTP": "true"}
+    assert "hidden" not in repr(given)
+
+
+def test_a_variable_that_is_not_set_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"storage_options.*'NOT_SET_ANYWHERE', which is not set"):
+        Configuration.from_text("storage_options: {AWS_ACCESS_KEY_ID: '${NOT_SET_ANYWHERE}'}")
