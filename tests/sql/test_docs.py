@@ -302,7 +302,9 @@ def test_every_pattern_of_the_examples_is_of_the_language() -> None:
 
 
 @pytest.mark.parametrize("example", examples("yaml", ""), ids=str)
-def test_an_example_of_a_configuration_is_right(example: Example) -> None:
+def test_an_example_of_a_configuration_is_right(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in re.findall(r"\$\{(\w+)\}", example.text):
+        monkeypatch.setenv(name, "secret")
     Configuration.from_text(example.text)
 
 
