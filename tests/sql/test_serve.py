@@ -42,7 +42,8 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
 for text in sys.argv[2:]:
     try:
-        print([tuple(row) for row in spark.sql(text).collect()])
+        args = {"a": "A"} if ":a" in text else None
+        print([tuple(row) for row in spark.sql(text, args).collect()])
     except Exception as error:
         print(repr(str(error)))
 """
@@ -179,8 +180,8 @@ def test_both_doors_take_match_recognize(served: Served) -> None:
         with pytest.raises(OperationalError) as caught:
             asked(connection, wrong)
         assert said in str(caught.value)
-    rows, error = through_connect(served, f"ann:{PASSWORD}", [right, wrong])
-    assert sorted(rows) == [(2,), (4,)]
+    rows, bound, error = through_connect(served, f"ann:{PASSWORD}", [right, right.replace("'A'", ":a"), wrong])
+    assert sorted(rows) == sorted(bound) == [(2,), (4,)]
     assert said in error
 
 
