@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -25,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 _THREADS = 8
 _VIEWS_PROPERTY = "patternlake.views"
+_PREPARING = threading.Lock()
+"""Spark looks whether a view is there before it replaces it: of two threads that do so, one would fail."""
+_THERE_ALREADY = "TABLE_OR_VIEW_ALREADY_EXISTS"
 
 
 def prepare(database: Database, *, managed: bool) -> bool:
@@ -47,6 +51,11 @@ def prepare(database: Database, *, managed: bool) -> bool:
     StateError
         The database is newer than the code, or not PatternLake's.
     """
+    with _PREPARING:
+        return _prepare(database, managed)
+
+
+def _prepare(database: Database, managed: bool) -> bool:
     present = _list_registered(database)
     carrier = TABLES[migrations.CARRIER]
     others = [table for table in TABLES.values() if table is not carrier]
@@ -105,10 +114,15 @@ def _views(database: Database, present: set[str]) -> bool:
             return False
 
     def create(name: str) -> None:
-        database.spark.sql(
-            f"CREATE OR REPLACE VIEW {identifier(database.name, name)} COMMENT {literal(TABLES[name].comment)} "
-            f"TBLPROPERTIES ({literal(_VIEWS_PROPERTY)} = {literal(mark)}) AS {texts[name]}"
-        )
+        try:
+            database.spark.sql(
+                f"CREATE OR REPLACE VIEW {identifier(database.name, name)} COMMENT {literal(TABLES[name].comment)} "
+                f"TBLPROPERTIES ({literal(_VIEWS_PROPERTY)} = {literal(mark)}) AS {texts[name]}"
+            )
+        except PySparkException as error:
+            # Another process that shares the catalog has made it just now.
+            if error.getCondition() != _THERE_ALREADY:
+                raise
 
     _each([partial(create, name) for name in texts if name != last])
     # Last: its mark says that all views were made.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,14 @@ def test_opening_again_changes_nothing(lake: Database) -> None:
     again = open_database(lake.spark, lake.name, lake.location)
     assert again == lake
     assert lake.spark.sql(f"DESCRIBE HISTORY {lake.log('publications')}").count() == before
+
+
+def test_threads_of_one_session_open_a_database_at_once(lake: Database) -> None:
+    wanted = _names(lake)
+    _forget(lake)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: open_database(lake.spark, lake.name, lake.location), range(4))) == [lake] * 4
+    assert _names(lake) == wanted
 
 
 def test_a_new_session_registers_the_tables_that_stand_at_the_location(lake: Database) -> None:
