@@ -165,7 +165,9 @@ def _builder(spark: SparkSession, function: TableFunction | ScalarFunction | Row
 def _as_sparks(spark: SparkSession, message: str) -> _PlanningError:
     """An error that Spark takes for one of its own."""
     jvm: Any = spark._jvm
-    parameters = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({"errorMessage": message})
+    # Spark goes on with SQLSTATE on the same line, which may be one that points at a place.
+    text = f"{message}\n" if "\n" in message else message
+    parameters = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({"errorMessage": text})
     gateway: Any = spark.sparkContext._gateway
     nowhere = gateway.new_array(jvm.org.apache.spark.QueryContext, 0)
     error = jvm.org.apache.spark.SparkRuntimeException(_RAISED, parameters, None, nowhere, "")

@@ -111,6 +111,12 @@ def test_existence_for_rows_of_a_table_is_that_of_each_call(lake: SketchLake, ke
     assert {(row["p"], row["k"]): row["said"] for row in found} == dict(zip(rows, lake.said(calls), strict=True))
 
 
+def test_the_mark_below_a_wrong_place_stands_alone_in_its_line(lake: SketchLake) -> None:
+    with pytest.raises(PySparkException) as caught:
+        lake.spark.sql("SELECT * FROM match_seq('worked', 'A ; ; B')")
+    assert "\n  A ; ; B\n      ^\n" in str(caught.value)
+
+
 def test_an_error_is_raised_whatever_is_asked_of_the_rows(lake: SketchLake) -> None:
     for query in (
         "SELECT * FROM predict_match('nonsense') WHERE is_best",
