@@ -83,6 +83,8 @@ class TableFunction:
     plan
         From a lake and all arguments by name to the answer. TIMESTAMPs are microseconds since the epoch, a MAP is a
         dict, NULL is None. Raises `PatternLakeError` for what is wrong with the call.
+    help
+        What DESCRIBE FUNCTION EXTENDED says beside it: arguments and an example.
     """
 
     name: str
@@ -90,6 +92,7 @@ class TableFunction:
     columns: Mapping[str, str]
     comment: str
     plan: Callable[[Lake, dict[str, Any]], Answer]
+    help: str = ""
 
     @property
     def schema(self) -> str:
@@ -108,7 +111,7 @@ class RowsFunction:
 
     Attributes
     ----------
-    name, comment
+    name, comment, help
         As of `TableFunction`.
     parameters
         In order; the first one is ``TABLE(…) PARTITION BY … ORDER BY …``.
@@ -120,6 +123,7 @@ class RowsFunction:
     parameters: tuple[Parameter, ...]
     comment: str
     plan: Callable[[OrderedRows, dict[str, Any]], DataFrame]
+    help: str = ""
 
     @property
     def usage(self) -> str:
@@ -134,7 +138,7 @@ class ScalarFunction:
 
     Attributes
     ----------
-    name, parameters, comment
+    name, parameters, comment, help
         As of `TableFunction`.
     type
         Spark type of the value, as DDL.
@@ -151,6 +155,7 @@ class ScalarFunction:
     comment: str
     value: Callable[[Lake, dict[str, Any]], Any]
     per_row: Callable[[Lake, Mapping[str, Any]], Callable[[pa.StructArray], pa.Array]]
+    help: str = ""
 
     @property
     def usage(self) -> str:

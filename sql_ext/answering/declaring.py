@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import NoneType, UnionType
 from typing import Annotated, Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -33,6 +34,9 @@ _SIMPLE: dict[frozenset[Any], str] = {
     frozenset({datetime, str}): "TIMESTAMP",
     frozenset({Mapping[str, object]}): "MAP<STRING, STRING>",
 }
+_ENTRY = re.compile(r"^(\S[^\n]*)\n((?:[ ]+[^\n]*\n|\n)+)", re.M)
+"""A parameter, or several, in a docstring, and what is said of it."""
+_SQL = re.compile(r"^```sql\n(.*?)^```$", re.M | re.S)
 _DECLARED: dict[object, _Function] = {}
 
 
@@ -42,7 +46,8 @@ def table_function(
     """Declare a function that gives rows; `plan` and `columns` as of `TableFunction`.
 
     The Python function takes a session and then SQL's parameters, and is its docstring alone: calls are answered by
-    `plan`. The first line of the docstring is what DESCRIBE FUNCTION shows.
+    `plan`. The first line of the docstring is what DESCRIBE FUNCTION shows; with EXTENDED, its parameters and its
+    examples in SQL follow.
 
     Raises
     ------
@@ -51,7 +56,8 @@ def table_function(
     """
 
     def declare(function: Callable[_P, _R]) -> Callable[_P, _R]:
-        made = TableFunction(function.__name__, _parameters(function), columns, _comment(function), plan)
+        described = _comment(function), plan, write_help(function)
+        made = TableFunction(function.__name__, _parameters(function), columns, *described)
         return _answering(function, made, lambda spark, given: call(made, spark, given))
 
     return declare
@@ -68,7 +74,8 @@ def scalar_function(
 
     def declare(function: Callable[_P, _R]) -> Callable[_P, _R]:
         name, type_ = function.__name__, _type(function, "return")
-        made = ScalarFunction(name, _parameters(function), type_, _comment(function), value, per_row)
+        described = _comment(function), value, per_row, write_help(function)
+        made = ScalarFunction(name, _parameters(function), type_, *described)
         return _answering(function, made, lambda spark, given: said(made, spark, given))
 
     return declare
@@ -133,6 +140,30 @@ def _kinds(function: Callable[..., Any], name: str) -> frozenset[Any]:
 @functools.cache
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     return get_type_hints(function, include_extras=True)
+
+
+def write_help(function: Callable[..., Any]) -> str:
+    """Arguments and examples from a function's docstring, laid out as Spark's own functions show theirs."""
+    document = inspect.getdoc(function) or ""
+    arguments = [
+        f"{names} - {' '.join(text.split())}".replace("``", "`")
+        for names, text in _ENTRY.findall(_section(document, "Parameters"))
+        if names != "spark"
+    ]
+    examples = [f"{' '.join(text.split())};" for text in _SQL.findall(_section(document, "Examples"))]
+    return _list("Arguments", "*", arguments) + _list("Examples", ">", examples)
+
+
+def _list(title: str, mark: str, lines: Sequence[str]) -> str:
+    if not lines:
+        return ""
+    return "".join([f"\n    {title}:\n", *(f"      {mark} {line}\n" for line in lines)])
+
+
+def _section(document: str, title: str) -> str:
+    """The lines under a title of a docstring in NumPy's style."""
+    found = re.search(rf"^{title}\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", document, re.M | re.S)
+    return found[1] if found else ""
 
 
 def _comment(function: Callable[..., Any]) -> str:

@@ -147,9 +147,8 @@ def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunc
 
 def _info(jvm: Any, function: TableFunction | ScalarFunction | RowsFunction) -> JavaObject:
     info = jvm.org.apache.spark.sql.catalyst.expressions.ExpressionInfo
-    return info(
-        "patternlake", None, function.name, f"{function.usage} - {function.comment}.", "", "", "", "", "", "", ""
-    )
+    usage = f"{function.usage} - {function.comment}."
+    return info("patternlake", None, function.name, usage, function.help, "", "", "", "", "", "")
 
 
 def _builder(spark: SparkSession, function: TableFunction | ScalarFunction | RowsFunction) -> _Builder:

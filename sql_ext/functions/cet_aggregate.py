@@ -132,4 +132,10 @@ def cet_aggregate(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT window_start, value FROM cet_aggregate('ab', 'SUM(x)')
+    ```
     """

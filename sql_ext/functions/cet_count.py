@@ -130,4 +130,10 @@ def cet_count(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT window_start, trends FROM cet_count('ab')
+    ```
     """

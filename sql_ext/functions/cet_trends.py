@@ -218,4 +218,10 @@ def cet_trends(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT window_start, positions FROM cet_trends('ab')
+    ```
     """

@@ -163,4 +163,10 @@ def explain_pattern(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT plan, cost FROM explain_pattern('letters', 'A ; B+ ; D WITHIN 5 MIN')
+    ```
     """

@@ -87,4 +87,10 @@ def group_members(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT items, probability FROM group_members('sensor', 'a, b+, c', within => 6)
+    ```
     """

@@ -200,6 +200,12 @@ def match_exists(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT match_exists('letters', 'D ; A ; B')
+    ```
     """
 
 

@@ -134,4 +134,10 @@ def match_funnel(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT step, reached FROM match_funnel('letters', 'A ; B ; C WITHIN 5 MIN')
+    ```
     """

@@ -94,4 +94,10 @@ def match_funnel_rows(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT reached, positions FROM match_funnel_rows('letters', 'A ; B ; C WITHIN 5 MIN')
+    ```
     """

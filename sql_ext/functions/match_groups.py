@@ -139,4 +139,10 @@ def match_groups(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT t_start, t_end, probability FROM match_groups('sensor', 'a, b+, c', within => 6)
+    ```
     """

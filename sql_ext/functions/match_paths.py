@@ -120,4 +120,10 @@ def match_paths(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT path, occurrences FROM match_paths('letters', around => 'C')
+    ```
     """

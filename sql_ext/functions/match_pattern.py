@@ -260,4 +260,10 @@ def match_pattern(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT bindings FROM match_pattern('letters', 'C ; A+ ; B WITHIN 6 MIN')
+    ```
     """

@@ -65,9 +65,22 @@ def match_recognize(
     return plan_row_pattern(OrderedRows(frame, partition, read_terms(frame, order_by, "order_by")), clause)
 
 
+HELP = """
+    Arguments:
+      * input - the rows: TABLE(ticks) PARTITION BY symbol ORDER BY ts
+      * clause - the clause from MEASURES on
+
+    Examples:
+      > SELECT * FROM match_recognize(
+          TABLE(ticks) PARTITION BY symbol ORDER BY day,
+          'MEASURES count(*) AS days PATTERN (start down+ up+)
+           DEFINE down AS price < PREV(price), up AS price > PREV(price)');
+"""
+"""As of `RowsFunction`."""
 DECLARATION = RowsFunction(
     "match_recognize",
     (Parameter("input", "TABLE"), Parameter("clause", "STRING")),
     "Find row patterns in a table, as MATCH_RECOGNIZE of the SQL standard does",
     lambda rows, arguments: plan_row_pattern(rows, arguments["clause"]),
+    HELP,
 )

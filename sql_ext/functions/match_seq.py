@@ -105,4 +105,10 @@ def match_seq(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT first_position, last_position FROM match_seq('letters', 'A ; B')
+    ```
     """

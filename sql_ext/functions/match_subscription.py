@@ -80,4 +80,10 @@ def match_subscription(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT last_position, bindings FROM match_subscription('chain')
+    ```
     """

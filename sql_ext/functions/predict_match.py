@@ -115,4 +115,10 @@ def predict_match(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT bindings, probability FROM predict_match('chain')
+    ```
     """

@@ -94,4 +94,10 @@ def sketch_error(
     ------
     PatternLakeError
         What is wrong with the call.
+
+    Examples
+    --------
+    ```sql
+    SELECT rows, expected_false FROM sketch_error('letters', 'A ; B', level => 1)
+    ```
     """

@@ -370,6 +370,18 @@ def test_the_page_of_a_function_begins_with_its_parameters_and_defaults(
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+def test_describe_function_extended_has_arguments_and_an_example_that_runs(
+    letters: SparkSession, function: TableFunction | ScalarFunction
+) -> None:
+    rows = letters.sql(f"DESCRIBE FUNCTION EXTENDED {function.name}").collect()
+    described = "\n".join(row[0] for row in rows)
+    for parameter in function.parameters:
+        assert re.search(rf"^      \* [^-]*\b{parameter.name}\b[^-]* - \S", described, re.M), parameter.name
+    (example,) = re.findall(r"^      > (.*);$", described, re.M)
+    assert letters.sql(example).collect()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
 def test_the_page_of_a_function_describes_each_of_its_columns_once(function: TableFunction | ScalarFunction) -> None:
     columns = function.columns if isinstance(function, TableFunction) else ()
     assert sorted(_first_names(f"{function.name}.md", "column")) == sorted(columns)
