@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ from patternlake.jobs.sources.columns import FIRST_MICROS, EventColumns
 from patternlake.jobs.sources.errors import ChangedSourceError
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.errors import SourceError, StateError
+from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -205,10 +206,25 @@ class _Run:
                 return
         self.schema: T.StructType = schema
         self.columns = EventColumns(name, self.stream)
-        self.columns.check(self.source.empty(schema), self.source.unread)
+        try:
+            self.columns.check(self.source.empty(schema), self.source.unread)
+        except ConfigurationError:
+            self.schema = self._with_new_fields(schema)
+            if self.schema == schema:
+                raise
+            self.columns.check(self.source.empty(self.schema), self.source.unread)
+            self.checkpoint.schema = self.schema
         if self.source.kind != "delta" and self.checkpoint.schema is None:
             self.checkpoint.schema = schema
         self._query()
+
+    def _with_new_fields(self, schema: T.StructType) -> T.StructType:
+        """The columns of a source, with those that later files have beside them; rows before have NULL there."""
+        if self.checkpoint.schema is None or self.source.kind not in _FIELDS_BY_NAME:
+            return schema
+        now = self.source.schema() or schema
+        new = [field for field in now.fields if field.name not in schema.names]
+        return type(schema)([*schema.fields, *new])
 
     def _query(self) -> None:
         """Let Spark read batch after batch until the source has no more."""
@@ -355,16 +371,39 @@ def _later(one: int | None, other: Any) -> int | None:
     return max((value for value in (one, other) if value is not None), default=None)
 
 
+_FIELDS_BY_NAME = ("json", "parquet")
+"""Formats whose files may each have other columns."""
+
+
 def _refuse_changes(name: str, before: Any, now: Any) -> None:
     """Refuse a configuration that gives the stream another meaning, naming the keys that differ."""
     document, before = json.loads(json.dumps(now)), meaning_as_now(before)
-    differing = [key for key in {**document, **before} if before.get(key) != document.get(key)]
-    if differing:
-        shown = "; ".join(f"{key}: {_short(before.get(key))} → {_short(document.get(key))}" for key in differing)
+    changes = dict(_list_changes(before, document))
+    if changes:
+        shown = "; ".join(f"{key}: {change}" for key, change in changes.items())
         raise StateError(
-            f"streams.{name}: {', '.join(differing)} changed, which would mix events of two meanings ({shown}); "
+            f"streams.{name}: {', '.join(changes)} changed, which would mix events of two meanings ({shown}); "
             "run the job with --rebuild, or give the stream another name"
         )
+
+
+def _list_changes(before: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each key that means something else, and what it was and is."""
+    for key in dict.fromkeys([*now, *before]):
+        if key != "attributes":
+            if before.get(key) != now.get(key):
+                yield key, f"{_short(before.get(key))} → {_short(now.get(key))}"
+            continue
+        # An attribute that is new is NULL in the events before.
+        for attribute, was in before[key].items():
+            is_now = now[key].get(attribute)
+            if is_now is None:
+                yield f"{key}.{attribute}", f"{was['type']} → left out"
+                continue
+            for part, former in was.items():
+                if is_now.get(part) != former:
+                    part_of = "" if part == "type" else f".{part}"
+                    yield f"{key}.{attribute}{part_of}", f"{former} → {is_now.get(part)}"
 
 
 def _short(value: Any) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sql.empty_database import common
 
@@ -156,13 +159,54 @@ def test_a_configuration_of_another_meaning_is_refused_and_a_rebuild_takes_it(s:
     s.ingest()
     with pytest.raises(StateError) as raised:
         s.ingest(key="what", attributes={"x": "int"})
-    assert str(raised.value).startswith(f"streams.{s.name}: key, attributes changed, which would mix events")
-    assert '"who" → "what"' in str(raised.value)
+    assert str(raised.value).startswith(f"streams.{s.name}: key, attributes.x changed, which would mix events")
+    assert '(key: "who" → "what"; attributes.x: double → int)' in str(raised.value)
     shutil.move(s.data, s.folder / "moved")
     source = {"format": "csv", "path": "moved", "options": {"header": True, "maxFilesPerTrigger": 1}}
     assert s.ingest(source=source).rows_in == 0, "the file is known by its name and time"
     s.ingest(source=source, key="what", attributes={"x": "int"}, rebuild=True)
     assert s.events("key", "attributes['x']") == [("a", "1")]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "change"),
+    [
+        ({"x": {"type": "double", "expr": "x + 1"}}, "attributes.x.expr: `x` → x + 1"),
+        ({"y": "double"}, "attributes.x: double → left out"),
+    ],
+)
+def test_an_attribute_of_another_meaning_is_shown_alone(s: Lake, attributes: dict[str, Any], change: str) -> None:
+    s.ingest()
+    with pytest.raises(StateError) as raised:
+        s.ingest(attributes=attributes)
+    assert f"({change}); run the job with --rebuild" in str(raised.value)
+
+
+def test_a_new_attribute_is_null_in_the_events_before(s: Lake) -> None:
+    s.ingest()
+    s.write("b.csv", "2024-01-02,b,k,1")
+    assert s.ingest(attributes={"x": "double", "y": {"type": "int", "expr": "x + 6"}}).rows_in == 1
+    assert s.events("name", "attributes['x']", "attributes['y']") == [("a", "1.0", None), ("b", "1.0", "7")]
+    with pytest.raises(StateError, match=r"attributes\.y: int → left out"):
+        s.ingest()
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_a_field_that_files_have_from_some_day_on_can_become_an_attribute(s: Lake, kind: str) -> None:
+    def write(row: dict[str, Any]) -> None:
+        file = s.data / f"{row['what']}.{kind}"
+        if kind == "json":
+            file.write_text(f"{json.dumps(row)}\n")
+        else:
+            pq.write_table(pa.Table.from_pylist([row]), file)
+
+    source = {"format": kind, "path": "data"}
+    (s.data / "a.csv").unlink()
+    write({"at": "2024-01-01", "what": "a", "who": "k", "x": 1})
+    s.ingest(source=source)
+    write({"at": "2024-01-02", "what": "b", "who": "k", "x": 1, "y": 7})
+    s.ingest(source=source, attributes={"x": "double", "y": "int"})
+    assert s.events("name", "attributes['y']") == [("a", None), ("b", "7")]
 
 
 def test_the_incarnation_before_a_rebuild_stays_for_as_of(s: Lake) -> None:
