@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 from drawn import SEEDED, SMALL
 from hypothesis import given, settings
+from naive.kleene import Event, matches
 from naive.kleene import final_rows as naive_final_rows
-from naive.kleene import matches
 from naive.kleene_cases import TYPES as LETTER_TYPES
 from naive.kleene_cases import words
 from naive.kleene_final import may_go
@@ -130,6 +130,17 @@ def test_worked_answers(case: Answered) -> None:
         how["repetition"] = case.repetition
     rows = answered(case.pattern, [case.stream], LETTER_TYPES, **how)
     assert [words(row, names) for _, row in rows] == list(case.rows)
+
+
+def test_until_that_nothing_meets_changes_nothing_of_long_windows() -> None:
+    names = ["A", *["B", "C"] * 160, "A"]
+    events = [Event(number + 1, number, name) for number, name in enumerate(names)]
+    plain, until = (
+        answered(f"A ; B+ AS b{until} ; C+ AS c ; A AS e WITHIN 1000 EVENTS", [events], {})
+        for until in ("", " UNTIL D")
+    )
+    assert len(plain) == 160
+    assert until == plain
 
 
 @settings(max_examples=100)

@@ -4,8 +4,9 @@ of one.
 Source: SPEC section 3 (all pairs; rule M). The candidates of one row are nodes; two nodes fit together if order, window
 and conditions say so; a match is a set of nodes that all fit together and that no other node fits. Such sets may be
 many, and each is a row of the answer; they are searched node by node in order, and a branch ends where a node that was
-left out could be added whatever comes. Sets of nodes are bits of Python integers. This serves small windows: the search
-runs in Python, and its work grows with the square of the candidates of a row and with the number of matches.
+left out could be added whatever comes. Sets of nodes are bits of Python integers. This serves windows of some hundred
+candidates: the search runs in Python, and its work grows with the square of the candidates of a row and with the number
+of matches.
 """
 
 from __future__ import annotations
@@ -171,27 +172,33 @@ def _maximal(nodes: _Row, anchor: int | None) -> Iterator[list[int]]:
     """The maximal sets of nodes; with an anchor those that begin with that event."""
     size = len(nodes.events)
     every = (1 << size) - 1
-    # What was left out although it could be added to what is kept so far: something later has to rule it out.
-    stack: list[tuple[int, list[int], int, tuple[int, ...]]] = [(0, [], every, ())]
+    members: dict[int, int] = {}
+    for node, group in enumerate(nodes.groups):
+        members[group] = members.get(group, 0) | 1 << node
+    # What was left out although it fits all that is kept so far: something later has to rule it out. What is kept only
+    # grows, so a node that it has ruled out stays so, and need not be looked at again.
+    stack: list[tuple[int, int, int, tuple[int, ...]]] = [(0, 0, every, ())]
     while stack:
         at, kept, fitting, left_out = stack.pop()
-        later = every >> at << at
-        if any(not fitting & later & ~nodes.fits[node] and not _ruled_out(nodes, node, kept) for node in left_out):
+        to_come = fitting >> at << at
+        if any(not to_come & ~nodes.fits[node] for node in left_out):
             continue
         if at == size:
-            if anchor is None or (kept and nodes.events[kept[0]] == anchor):
-                yield kept
+            if anchor is None or (kept and nodes.events[_numbers(kept & -kept)[0]] == anchor):
+                yield _numbers(kept)
             continue
-        last = next((node for node in reversed(kept) if nodes.groups[node] == nodes.groups[at]), None)
         follows = nodes.follows[at]
-        may = last is None or follows is None or bool(follows >> last & 1)
+        last = (kept & members[nodes.groups[at]]).bit_length() - 1
+        may = last < 0 or follows is None or bool(follows >> last & 1)
         if not (fitting >> at & 1 and may):
             stack.append((at + 1, kept, fitting, left_out))
             continue
         stack.append((at + 1, kept, fitting, (*left_out, at)))
         if anchor is None or kept or nodes.events[at] == anchor:
-            stack.append((at + 1, [*kept, at], fitting & nodes.fits[at], left_out))
+            waiting = tuple(node for node in left_out if nodes.fits[node] >> at & 1)
+            stack.append((at + 1, kept | 1 << at, fitting & nodes.fits[at], waiting))
 
 
-def _ruled_out(nodes: _Row, node: int, kept: list[int]) -> bool:
-    return any(not nodes.fits[node] >> other & 1 for other in kept)
+def _numbers(nodes: int) -> list[int]:
+    """The numbers of the nodes of a set, in order."""
+    return [node for node in range(nodes.bit_length()) if nodes >> node & 1]
