@@ -83,13 +83,13 @@ def _double(count: int) -> float:
 
 def _work(lake: Lake, arguments: dict[str, Any], facts: StreamFacts, seen: Seen | None) -> Work:
     """What matching does, here or in Spark's tasks, as `match_pattern` would choose; what it observes is told."""
-    work, pattern = _matched(lake, arguments, facts, seen)
+    work, pattern = _match_observed(lake, arguments, facts, seen)
     if seen is not None and facts.number is not None:
         lake.learned.tell(facts.number, observed_in(pattern, work))
     return work
 
 
-def _matched(
+def _match_observed(
     lake: Lake, arguments: dict[str, Any], facts: StreamFacts, seen: Seen | None
 ) -> tuple[Work, KleenePattern]:
     reads = reads_of(arguments, facts, whole=True, seen=seen)

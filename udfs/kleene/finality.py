@@ -153,7 +153,7 @@ def absences_over(
                 continue
             ended = np.ones(len(rows), np.bool_)
             for absent in gap.negated:
-                ended &= _ended(bound, absent.operands[-1], rows, moment, expired)
+                ended &= _find_ended(bound, absent.operands[-1], rows, moment, expired)
             if gap.behind:
                 last = bound.extreme(gap.left, last=True)[rows]
                 # Without an event on its side nothing is asked.
@@ -162,7 +162,7 @@ def absences_over(
     return over
 
 
-def _ended(bound: _Bound, negated: int, rows: IntArray, moment: Moment, expired: BoolArray) -> BoolArray:
+def _find_ended(bound: _Bound, negated: int, rows: IntArray, moment: Moment, expired: BoolArray) -> BoolArray:
     """bool[k]: the rows for which no event of a negated operand can come any more."""
     pattern, events = bound.pattern, bound.events
     deadline = np.full(len(rows), NEVER)

@@ -110,7 +110,7 @@ def with_near_misses(
     done = np.zeros(len(events), np.bool_)
     done[found.first_events] = True
     if after_match != "next":
-        done |= _passed(found, events, after_match)
+        done |= _mark_passed(found, events, after_match)
     # What rules out a whole match leaves nothing that is awaited.
     if pattern.gaps or pattern.aggregate_conditions:
         done[match(replace(_without_absences(pattern), aggregate_conditions=())).first_events] = True
@@ -174,7 +174,7 @@ def _without_absences(pattern: KleenePattern) -> KleenePattern:
     return replace(pattern, ways=ways, linearizations=tuple(dict.fromkeys(way.order for way in ways)))
 
 
-def _passed(found: Matches, events: Events, after_match: str) -> BoolArray:
+def _mark_passed(found: Matches, events: Events, after_match: str) -> BoolArray:
     """bool[n]: the events that the search goes on behind."""
     first, last = found.first_events, found.last_events
     which, _, name = after_match.partition(" ")

@@ -53,7 +53,7 @@ def _time_conditions(query: Query, policy: str) -> Iterator[Refusal]:
     for node in query.pattern.walk():
         if isinstance(node, Negation):
             taking |= {id(inner) for inner in node.walk()}
-        items = _flat(node)
+        items = _open_runs(node)
         for one, other in (*pairwise(items), *pairwise(items[::-1])):
             if any(isinstance(inner, Negation) for inner in one.walk()):
                 taking.add(id(other))
@@ -145,10 +145,10 @@ def _outside_negations(node: Node) -> Iterator[Node]:
         yield from _outside_negations(child)
 
 
-def _flat(node: Node) -> list[Node]:
+def _open_runs(node: Node) -> list[Node]:
     """The items of a group, with sequences and runs inside a sequence opened."""
     items: list[Node] = []
     for item in node.children():
         opened = isinstance(node, Sequence | Contiguous) and isinstance(item, Sequence | Contiguous)
-        items += _flat(item) if opened else [item]
+        items += _open_runs(item) if opened else [item]
     return items

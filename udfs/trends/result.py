@@ -122,7 +122,7 @@ def trend_rows(answered: Answered, batch: Batch) -> pa.Table:
         },
         TREND_ROWS,
     )
-    return rows if measures is None else with_columns(rows, _measured(answered, measures, batch))
+    return rows if measures is None else with_columns(rows, _read_measured(answered, measures, batch))
 
 
 def no_trends(asked: TrendsRequest) -> pa.Table:
@@ -135,7 +135,7 @@ def no_trends(asked: TrendsRequest) -> pa.Table:
     return with_columns(rows, atom_columns(measures, columns, np.zeros(1, np.int64), nothing, nothing))
 
 
-def _measured(answered: Answered, measures: PatternMeasures, batch: Batch) -> dict[str, pa.Array]:
+def _read_measured(answered: Answered, measures: PatternMeasures, batch: Batch) -> dict[str, pa.Array]:
     """What measures need of trends: columns of the vertices that they are made of."""
     cells, names = answered.trends.cells, answered.asked.layout.query.measured
     used, places = np.unique(batch.row, return_inverse=True)

@@ -142,7 +142,7 @@ def _negation_between(*kinds: type[Node]) -> Rule:
         placed: dict[int, str] = {}
         for node in query.pattern.walk():
             if isinstance(node, kinds):
-                items = _flat(node)
+                items = _open_sequences(node)
                 for at, item in enumerate(items):
                     if isinstance(item, Negation) and 0 < at < len(items) - 1:
                         placed[id(item)] = ""
@@ -158,7 +158,7 @@ def _negation_between(*kinds: type[Node]) -> Rule:
 
 def _ends(pattern: Node) -> tuple[Node, ...]:
     """The first and the last item of a pattern that is a sequence."""
-    items = _flat(pattern) if isinstance(pattern, Sequence) else []
+    items = _open_sequences(pattern) if isinstance(pattern, Sequence) else []
     return (items[0], items[-1]) if items else ()
 
 
@@ -168,11 +168,11 @@ def _never(where: str) -> str:
     return f"; match_pattern takes it, for what never came {when}, as the page 'Absence' shows"
 
 
-def _flat(node: Node) -> list[Node]:
+def _open_sequences(node: Node) -> list[Node]:
     """The items of a group, with sequences inside a sequence opened."""
     items: list[Node] = []
     for item in node.children():
-        items += _flat(item) if isinstance(node, Sequence) and isinstance(item, Sequence) else [item]
+        items += _open_sequences(item) if isinstance(node, Sequence) and isinstance(item, Sequence) else [item]
     return items
 
 
