@@ -10,7 +10,7 @@ help:
 	@echo "make tour            the same in twelve deliveries, with maintenance and the seconds of warm questions"
 	@echo "make test            lint, types and the fast tests"
 	@echo "make test-processes  tests that start sessions and processes of their own, as users do"
-	@echo "make test-tools      slow tests with tools of others, which are installed: dbt, Airflow, MkDocs, Jupyter, Kafka, beeline, an S3 server"
+	@echo "make test-tools      slow tests with tools of others, which are installed: dbt, Airflow, MkDocs, Jupyter, Kafka, beeline"
 	@echo "make test-lowest     an import of everything and a small lake with the lowest versions that are promised"
 	@echo "make test-slow       the slow tests: many processes, kills and races, large data, thousands of random cases"
 	@echo "make test-all        all tests, the slow ones too"
@@ -70,8 +70,7 @@ test-processes: $(VENV)/.jars
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'processes and not slow'
 
 # Each is among the slow ones; none skips, as what it needs is installed here or by the test.
-TOOLS := tests/sql/test_alerts_to_kafka.py tests/sql/test_dbt.py tests/sql/test_notebooks.py tests/sql/test_object_store.py \
-	tests/sql/test_other_doors.py \
+TOOLS := tests/sql/test_alerts_to_kafka.py tests/sql/test_dbt.py tests/sql/test_notebooks.py tests/sql/test_other_doors.py \
 	tests/sql/test_serve.py tests/unit/test_packaging.py tests/unit/test_schedules.py tests/unit/test_site.py
 
 test-tools: $(VENV)/.jars $(VENV)/.docs
