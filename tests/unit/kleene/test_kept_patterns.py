@@ -250,6 +250,10 @@ def columns(
     return made if ranks is None else {**made, "rank": pa.array(list(ranks), pa.int64())}
 
 
+MOST_LINEARIZATIONS = 60
+"""Patterns with more take minutes, as each batch is compared with an answer from scratch."""
+
+
 def random_pattern(rng: random.Random, policy: str) -> tuple[str, str | None, str]:
     """A pattern with WITHIN, often with an aggregate, the column that it partitions by, and what repetitions take."""
     while True:
@@ -313,6 +317,8 @@ def test_written_and_open_matches_are_those_of_the_whole_stream(seed: int, monke
             most, measured = rng.choice([1, 2, 4, 1_000_000]), rng.random() < 0.5
             kept = Kept(text, policy, after_match, lateness, by, most=most, repetition=repetition, measured=measured)
         except PatternError:
+            continue
+        if len(kept.pattern.linearizations) > MOST_LINEARIZATIONS:
             continue
         early += check(kept, random_events(rng, 13), rng) > 0
         done += 1

@@ -29,7 +29,7 @@ from patternlake.udfs.kleene.kernels.linearized import (
     matches_of,
     planned_linearizations,
 )
-from patternlake.udfs.kleene.kernels.pieces import precedes
+from patternlake.udfs.kleene.kernels.pieces import possible_events, precedes
 from patternlake.udfs.kleene.kernels.ranges import first_event_ranges, positions_rise, whole_parts
 from patternlake.udfs.kleene.kernels.scanning import per_start
 from patternlake.udfs.kleene.plans.replanning import Replanning
@@ -272,13 +272,19 @@ def _listed_ranges(
     """
     most = keeper.most + 1
     in_order = positions_rise(stream)
+    fitting = linearizations
+    if work is None:
+        # Operands that may be without events give many, most of them with more slots than events fit.
+        fitting = [one for one in fitting if all(map(len, possible_events(stream, one.layout).values()))]
     for begin, end in whole_parts(stream):
-        parts = [bindings.no_rows()]
-        for linearization in linearizations:
+        parts, held = [bindings.no_rows()], 0
+        for linearization in fitting:
             for low, high in first_event_ranges(stream, begin, end):
                 for found in matches_of(linearization, stream, low, high, work, keeper.limits(linearization, in_order)):
                     for rows in combined(linearization, stream, found, most):
                         parts.append(rows)
-                        if sum(len(part) for part in parts) > 4 * most:
+                        held += len(rows)
+                        if held > 4 * most:
                             parts = [bindings.first_rows(parts, keeper.events, most)]
+                            held = len(parts[0])
         yield bindings.first_rows(parts, keeper.events, most)

@@ -7,6 +7,7 @@ are asked for, the pieces behind need not be looked at.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
@@ -160,8 +161,8 @@ def precedes(stream: Stream) -> BoolArray:
 
 def slot_order(layout: Layout) -> tuple[int, ...]:
     """The slots in an order that their events allow."""
-    below = {slot: sum(b == slot for _, b in layout.before) for slot in range(len(layout.slots))}
-    return tuple(sorted(below, key=lambda slot: (below[slot], slot)))
+    below = Counter(b for _, b in layout.before)
+    return tuple(sorted(range(len(layout.slots)), key=lambda slot: (below[slot], slot)))
 
 
 def leading_slots(layout: Layout) -> tuple[int, ...]:
