@@ -196,6 +196,10 @@ ANSWERED = (
     Answered("group", NEXT, "x ; (a ; b)* ; c", "x1 a2 c3 b4 c5", ("x1 a2 b4 c5",)),
     Answered("group", NEXT, "x ; (a ; b)* ; c", "x1 a2 c3", ("x1 c3",)),
     Answered("group", NEXT, "(a ; b)+ WHERE a.x = b.x", "a1=1 b2=2 b3=1 a4=2 b5=2", ("a1 b3 a4 b5", "a4 b5")),
+    # An alternative, or one of several, for which there are too few events does not keep a round from another.
+    Answered("group", NEXT, "(a | (b ; c))+", "a1", ("a1",), repetition="all"),
+    Answered("group", NEXT, "(2 OF (a, b, c))+", "a1 b2", ("a1 b2",), repetition="all"),
+    Answered("group", NEXT, "((b ; c) | b{1})+", "b1", (), repetition="all"),
     # UNTIL looks at each round by itself.
     Answered("group", NEXT, "(b+ UNTIL u ; c){2}", "b1 b2 c3 u4 b5 c6", ("b1 b2 c3 b5 c6", "b2 c3 b5 c6")),
     Answered("group", NEXT, "(b ; c)+ UNTIL u", "b1 c2 u3 b4 c5", ("b1 c2", "b4 c5")),
@@ -277,6 +281,9 @@ FINAL = (
     Final("absence", ANY, "A , !B WITHIN 5 MIN", None, 6, ("A5",)),
     Final("absence", ANY, "A ; !B ; C ; !D WITHIN 5 MIN", None, 13, ("A5 C7",)),
     Final("absence", ANY, "A ; !B ; C ; !D WITHIN 5 MIN", None, 14, ("A5 C7", "A9 C11")),
+    # Without an event before it, an absence has no place.
+    Final("absence", ANY, "a* ; (b & !c) WITHIN 5 EVENTS", "b1", 1, ("b1",)),
+    Final("absence", ANY, "a* ; (b & !c) WITHIN 5 EVENTS", "a1 b2", 2, ()),
     # A round takes an A or a B: no event of the other is missing from the row, which waits for its absence.
     Final("group", NEXT, "(D | E) ; (A | B)+ ; !C @(t(C) - t(D) < 9 MILLISECOND) WITHIN 3 MILLISECOND", "D1 A2", 9, ()),
     Final(

@@ -154,10 +154,12 @@ def absences_over(
             ended = np.ones(len(rows), np.bool_)
             for absent in gap.negated:
                 ended &= _find_ended(bound, absent.operands[-1], rows, moment, expired)
-            if gap.behind:
+            if gap.left:
+                # Where no operand before it has an event, it has no place, and nothing is absent.
                 last = bound.extreme(gap.left, last=True)[rows]
-                # Without an event on its side nothing is asked.
-                ended |= (last < 0) | followed(events, settled, np.maximum(last, 0))
+                ended |= last < 0
+                if gap.behind:
+                    ended |= followed(events, settled, np.maximum(last, 0))
             over[rows[~ended]] = False
     return over
 
