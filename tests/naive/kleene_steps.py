@@ -142,8 +142,10 @@ def counted(form: Form, most: int) -> Iterator[tuple[Form, int]]:
     elif isinstance(form, Nothing):
         yield form, 0
     elif isinstance(form, Either):
-        for chosen in product(*(list(counted(one, most)) for one in form.forms)):
-            yield Either(tuple(one for one, _ in chosen)), min(count for _, count in chosen)
+        for chosen in product(*(fitting(one, most) for one in form.forms)):
+            least = min(count for _, count in chosen)
+            if least <= most:
+                yield Either(tuple(one for one, _ in chosen)), least
     elif isinstance(form, Rounds):
         if not form.least:
             yield Rounds(form.form, 0, 0), 0
@@ -155,12 +157,24 @@ def counted(form: Form, most: int) -> Iterator[tuple[Form, int]]:
     elif isinstance(form, Round):
         for each, count in counted(form.form, most):
             yield Round(each, form.number), count
+    elif isinstance(form, Beside) and form.needed is not None:
+        for chosen in product(*(fitting(side, most) for side in form.sides)):
+            least = sum(sorted(count for _, count in chosen)[: form.needed])
+            if least <= most:
+                yield Beside(tuple(side for side, _ in chosen), form.needed), least
     elif isinstance(form, Beside):
         for items, count in in_line(form.sides, most):
-            yield Beside(items, form.needed), count
+            yield Beside(items), count
     else:
         for items, count in in_line(form.items, most):
             yield Row(items, form.directly), count
+
+
+def fitting(form: Form, most: int) -> list[tuple[Form, int]]:
+    """As `counted`, of a form that need not end: where `most` events are too few for it, it may take one of them."""
+    while not (found := list(islice(counted(form, most), MOST_FORMS + 1))):
+        most += 1
+    return found
 
 
 def exact(form: Form, most: int) -> list[Form]:
