@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from patternlake.delta_tables import timestamps
@@ -95,7 +96,7 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
     """Look at every object that is configured or was published, job by job.
 
     Takes a handful of small reads, however many objects there are. Events are counted through their files'
-    metadata; no filter and no event is read.
+    metadata; no filter and no event is read. What a large sketch takes is summed up by Spark's tasks.
 
     Parameters
     ----------
@@ -104,7 +105,8 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
     configuration
         What ought to be there.
     """
-    return _status(database.state, status_sources.sizes(database), configuration)
+    sketches = partial(status_sources.sketches, database)
+    return _status(database.state, status_sources.sizes(database), sketches, configuration)
 
 
 def status_without_spark(reader: DirectReader, configuration: Configuration) -> list[ObjectStatus]:
@@ -113,21 +115,22 @@ def status_without_spark(reader: DirectReader, configuration: Configuration) -> 
     Raises
     ------
     UnreadableError
-        A table has come to be such as only Spark can read.
+        A table has come to be such as only Spark can read, or a sketch too large for one process.
     """
     sizes = status_sources.sizes_by_logs(reader, status_sources.owners())
-    return _status(reader, sizes, configuration)
+    return _status(reader, sizes, partial(status_sources.sketches_here, reader), configuration)
 
 
 def _status(
     reader: StateReader,
     sizes: Mapping[tuple[str, int], int],
+    sketches_of: Callable[[Mapping[str, Published]], Mapping[str, SketchBytes]],
     configuration: Configuration,
 ) -> list[ObjectStatus]:
     published = status_sources.published(reader)
     open_batches = status_sources.open_batches(reader, published)
     streams = _of_job(SOURCE_JOB, published)
-    sketches = status_sources.sketches(reader, _of_job("sketch", published))
+    sketches = sketches_of(_of_job("sketch", published))
     names = status_sources.names(reader, {name: streams[name] for name in sketches if name in streams})
     outside = {name for name, alert in configuration.alerts.items() if alert.to != TABLE}
     alerts = _of_job("alerts", published)

@@ -17,7 +17,8 @@ from patternlake.delta_tables.file_rows import holding
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import Condition, StateReader, among
 from patternlake.delta_tables.table_logs import UnreadableError
-from patternlake.delta_tables.visibility import published_rows
+from patternlake.delta_tables.visibility import published_rows, visible_text
+from patternlake.jobs import few
 from patternlake.udfs.record_batches import rows_in_micros
 
 if TYPE_CHECKING:
@@ -155,19 +156,74 @@ def names(reader: StateReader, streams: Mapping[str, Published]) -> dict[str, Te
     return {stream: _texts(shown["name"]) for stream, shown in _select_visible(table, rows, streams)}
 
 
-def sketches(reader: StateReader, last: Mapping[str, Published]) -> dict[str, SketchBytes]:
-    """What each sketch takes, given the last publications of `sketch`."""
+def sketches(database: Database, last: Mapping[str, Published]) -> dict[str, SketchBytes]:
+    """What each sketch takes, given the last publications of `sketch`; large ones are summed up by Spark's tasks."""
+    if database.direct is not None:
+        try:
+            return sketches_here(database.direct, last)
+        except UnreadableError as error:
+            logger.info("sketches are summed up by Spark: %s", error)
+    return sketches_by_spark(database, last)
+
+
+def sketches_here(reader: StateReader, last: Mapping[str, Published]) -> dict[str, SketchBytes]:
+    """The same in the driver's process.
+
+    Raises
+    ------
+    UnreadableError
+        Columns of more than `few.FEW_BYTES` would be read for it.
+    """
     if not last:
         return {}
     table = TABLES["sketch_nodes"]
     seen = Condition("to_batch", "null or >", min(each.batch_id for each in last.values()))
-    rows = reader.rows(table.name, ("stream_id", "from_batch", "to_batch", "m", "node", "keys"), [seen])
+    columns = ("stream_id", "from_batch", "to_batch", "m", "node", "keys")
+    if reader.size(table.name, [seen]) > few.FEW_BYTES:
+        # One file tells how much of all the columns take, and only top rows have keys.
+        tiers = [Condition("tier", "=", tier) for tier in ("top", "body")]
+        size = sum(reader.size(table.name, [tier, seen], columns) for tier in tiers)
+        if size > few.FEW_BYTES:
+            raise UnreadableError(f"{size} bytes would be read to sum up sketches, more than {few.FEW_BYTES}")
+    rows = reader.rows(table.name, columns, [seen])
     found = {}
     for sketch, shown in _select_visible(table, rows, last):
         widths = pc.divide(shown["m"].cast(pa.int64()), 8)
         filters = pc.sum(pc.multiply(pc.list_value_length(shown["node"]), widths)).as_py() or 0
         keys = pc.list_flatten(shown["keys"])
         found[sketch] = SketchBytes(filters, _bytes(keys), _texts(keys))
+    return _without_empty(found)
+
+
+def sketches_by_spark(database: Database, last: Mapping[str, Published]) -> dict[str, SketchBytes]:
+    """The same by tasks: a row per sketch comes to the driver."""
+    if not last:
+        return {}
+    table = TABLES["sketch_nodes"]
+    published = ", ".join(
+        f"({literal(sketch)}, {each.stream_id}, {each.object_id}, {each.base_batch}, {each.batch_id})"
+        for sketch, each in last.items()
+    )
+    text = f"""WITH nodes AS (
+  SELECT p.sketch, n.m, n.node, n.keys FROM {database.log(table.name)} n
+  JOIN (VALUES {published}) AS p(sketch, stream_id, object_id, base_batch, batch_id)
+  ON {visible_text(table, "n", "p")}
+), keys AS (
+  SELECT sketch, key, octet_length(key) AS bytes, count(*) AS times
+  FROM (SELECT sketch, explode(keys) AS key FROM nodes) GROUP BY sketch, key
+)
+SELECT sketch, filters, coalesce(lists, 0) AS lists, coalesce(distinct, 0) AS distinct, coalesce(bytes, 0) AS bytes
+FROM (SELECT sketch, sum(CAST(size(node) AS BIGINT) * (m DIV 8)) AS filters FROM nodes GROUP BY sketch)
+LEFT JOIN (
+  SELECT sketch, sum(times * bytes) AS lists, count(*) AS distinct, sum(bytes) AS bytes FROM keys GROUP BY sketch
+) USING (sketch)"""
+    rows = database.spark.sql(text).collect()
+    return _without_empty(
+        {row["sketch"]: SketchBytes(row["filters"], row["lists"], Texts(row["distinct"], row["bytes"])) for row in rows}
+    )
+
+
+def _without_empty(found: Mapping[str, SketchBytes]) -> dict[str, SketchBytes]:
     return {sketch: each for sketch, each in found.items() if each.filters or each.key_lists}
 
 

@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import datetime
 from enum import Enum
@@ -260,6 +260,7 @@ def status(
     """Show how every object stands: last batch, lag behind its input, rows, quarantined rows, size."""
     from patternlake.delta_tables import timestamps
     from patternlake.delta_tables.opening import open_database, reader_without_spark
+    from patternlake.delta_tables.table_logs import UnreadableError
     from patternlake.jobs.command_line import status_lines
     from patternlake.jobs.command_line.local_spark import on_a_platform, spark_for
     from patternlake.jobs.configuration.file import Configuration
@@ -269,9 +270,11 @@ def status(
     with failing(verbose):
         configuration = Configuration.load(conf)
         reader = None if on_a_platform() else reader_without_spark(configuration.location)
+        found = None
         if reader is not None:
-            found = status_without_spark(reader, configuration)
-        else:
+            with suppress(UnreadableError):
+                found = status_without_spark(reader, configuration)
+        if found is None:
             with spark_for(configuration, verbose=verbose) as spark:
                 database = open_database(
                     spark, configuration.database, configuration.location, configuration.storage_options

@@ -20,7 +20,9 @@ from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.opening import reader_without_spark
 from patternlake.delta_tables.stream_names import candidates
+from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.publications import PublicationsReader
+from patternlake.jobs import few
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.status import ObjectStatus, status, status_without_spark
 from patternlake.jobs.status_sources import sizes_by_logs, sizes_by_spark
@@ -249,6 +251,17 @@ def test_status_is_the_same_without_spark_and_where_only_spark_reads(lake: Datab
     of_spark = status(replace(lake, direct=None), CONFIGURATION)
     assert status_without_spark(reader, CONFIGURATION) == of_spark
     assert status(lake, CONFIGURATION) == of_spark
+
+
+def test_a_sketch_too_large_for_the_driver_is_summed_up_by_tasks(
+    lake: Database, found: dict[tuple[str, str], ObjectStatus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(few, "FEW_BYTES", 0)
+    reader = reader_without_spark(lake.location)
+    assert reader is not None
+    with pytest.raises(UnreadableError, match="bytes would be read to sum up sketches, more than 0"):
+        status_without_spark(reader, CONFIGURATION)
+    assert status(lake, CONFIGURATION) == [*found.values()]
 
 
 def test_without_spark_only_a_database_on_this_machines_disks_is_read(
