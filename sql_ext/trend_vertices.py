@@ -9,7 +9,7 @@ portion of every block that one of its windows lies in.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from patternlake.delta_tables.state_reader import Condition, StateReader, betwee
 from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext.answering.answers import Dealt, by_tasks, collect_apart
 from patternlake.sql_ext.answering.declaration import explicit
+from patternlake.sql_ext.answering.reading_tasks import dealt, place_of
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import MAX_TREND_EVENTS
 from patternlake.sql_ext.stream_facts import facts_of
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.sql_ext.lake import Lake
+
+Kernel = Callable[[TrendsRequest, Mapping[str, pa.Array]], pa.Table]
+"""From a request and the columns of vertices, as `VerticesRead.spread` gives them, to rows."""
 
 BLOCK = "block"
 TASK_VERTICES = 500_000
@@ -152,6 +156,32 @@ class TrendCall:
         last = min(asked.last, highest // windows.step) // asked.block
         blocks = max(0, last - first + 1)
         return [[(first + low, first + high - 1)] for low, high in equal_shares(blocks, min(tasks, blocks))]
+
+    def of_windows(self, kernel: Kernel, schema: str) -> DataFrame | pa.Table:
+        """What a kernel makes of the vertices of all windows: here, or by tasks, which read for themselves the blocks
+        of windows that are theirs, where there are enough blocks for all of them.
+
+        Parameters
+        ----------
+        kernel
+            Is pickled, with what it has in its closure.
+        schema
+            Of what it makes, as DDL.
+        """
+        if self.here:
+            return kernel(self.asked, self.vertices())
+        lake, reading = self.lake, self.reading
+        place = place_of(lake)
+        wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-self.reads.state.vertices // TASK_VERTICES))
+        ranges = [] if place is None else self.block_ranges(wanted)
+        if place is None or len(ranges) < wanted:
+            return self.by_portions(lambda _, rows: [kernel(reading.request, columns_of(rows[0]))], schema)
+
+        def answer(reader: StateReader, blocks: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
+            for mine in blocks:
+                yield kernel(reading.request, reading.vertices(reader, mine))
+
+        return dealt(lake, place, ranges, answer, schema)
 
     def by_portions(self, work: Callable[[int, list[pa.Table]], Iterable[pa.Table]], schema: str) -> DataFrame:
         """What tasks make of the vertices of each portion, as `VerticesRead.spread` gives them."""

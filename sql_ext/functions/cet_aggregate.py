@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.delta_tables.state_reader import StateReader
 from patternlake.sql_ext.answering.declaration import Answer, explicit
 from patternlake.sql_ext.answering.declaring import table_function
-from patternlake.sql_ext.answering.reading_tasks import dealt, place_of
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
+from patternlake.sql_ext.trend_vertices import trend_call, with_ends
 from patternlake.udfs.measures.pattern_measures import refuse_measures
-from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.aggregates import (
-    Aggregate,
     aggregate_trends,
     attributes_of,
     check_types,
@@ -40,38 +34,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     if is_text(arguments["query"]):
         refuse_measures(call.asked.layout.query.measures, "cet_aggregate")
     check_types(aggregates, call.asked.layout.types)
-    return Answer(_aggregated(call, aggregates), call.lasting)
-
-
-def _aggregated(call: TrendCall, aggregates: tuple[Aggregate, ...]) -> DataFrame | pa.Table:
-    lake = call.lake
-    if call.here:
-        rows = aggregate_trends(call.asked, aggregates, call.vertices())
-        return with_ends(call, rows).select(list(COLUMNS))
-    place = place_of(lake)
-    wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads.state.vertices // TASK_VERTICES))
-    ranges = [] if place is None else call.block_ranges(wanted)
-    if place is not None and len(ranges) >= wanted:
-        reading = _Aggregating(call.reading, aggregates)
-        return with_ends(call, dealt(lake, place, ranges, reading, _AGGREGATED)).select(*COLUMNS)
-    asked = call.asked
-
-    def work(_: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
-        yield aggregate_trends(asked, aggregates, columns_of(rows[0]))
-
-    return with_ends(call, call.by_portions(work, _AGGREGATED)).select(*COLUMNS)
-
-
-@dataclass(frozen=True)
-class _Aggregating:
-    """What a task does that reads the vertices of its windows."""
-
-    reading: VerticesRead
-    aggregates: tuple[Aggregate, ...]
-
-    def __call__(self, reader: StateReader, blocks: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
-        for mine in blocks:
-            yield aggregate_trends(self.reading.request, self.aggregates, self.reading.vertices(reader, mine))
+    rows = call.of_windows(lambda asked, vertices: aggregate_trends(asked, aggregates, vertices), _AGGREGATED)
+    return Answer(with_ends(call, rows).select(list(COLUMNS)), call.lasting)
 
 
 COLUMNS = {

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.delta_tables.state_reader import StateReader
-from patternlake.sql_ext.answering import reading_tasks
 from patternlake.sql_ext.answering.declaration import Answer, explicit
 from patternlake.sql_ext.answering.declaring import table_function
-from patternlake.sql_ext.answering.reading_tasks import place_of
 from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
+from patternlake.sql_ext.trend_vertices import TrendCall, trend_call, with_ends
 from patternlake.udfs.measures.pattern_measures import refuse_measures
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.task import count_trends
 from patternlake.udfs.trends.text_request import is_text
 
-COUNTED = (
+_COUNTED = explicit(
     "key STRING, window BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, trends STRING, trends_approx DOUBLE, "
     "longest INT, total_length STRING, final BOOLEAN"
 )
@@ -34,45 +30,19 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     call = trend_call(lake, arguments)
     if is_text(arguments["query"]):
         refuse_measures(call.asked.layout.query.measures, "cet_count")
-    return Answer(_counted(call), call.lasting)
-
-
-def _counted(call: TrendCall) -> DataFrame | pa.Table:
-    lake = call.lake
-    if call.here:
-        return with_ends(call, count_trends(call.asked, call.vertices())).select(list(COLUMNS))
-    place = place_of(lake)
-    wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads.state.vertices // TASK_VERTICES))
-    ranges = [] if place is None else call.block_ranges(wanted)
-    if place is None or len(ranges) < wanted:
-        return with_ends(call, counted_by_tasks(call)).select(*COLUMNS)
-    counted = reading_tasks.dealt(lake, place, ranges, _Counting(call.reading), explicit(COUNTED))
-    return with_ends(call, counted).select(*COLUMNS)
-
-
-@dataclass(frozen=True)
-class _Counting:
-    """What a task does that reads the vertices of its windows."""
-
-    reading: VerticesRead
-
-    def __call__(self, reader: StateReader, blocks: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
-        for mine in blocks:
-            yield count_trends(self.reading.request, self.reading.vertices(reader, mine))
+    return Answer(with_ends(call, call.of_windows(count_trends, _COUNTED)).select(list(COLUMNS)), call.lasting)
 
 
 def counted_by_tasks(call: TrendCall) -> DataFrame:
-    """The counts of all windows of a call: `COUNTED`, and the portion that each was counted in."""
+    """The counts of all windows of a call, and the portion that each was counted in."""
     asked = call.asked
 
     def work(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
         counted = count_trends(asked, columns_of(rows[0]))
         yield counted.append_column(PORTION, pa.array([portion] * counted.num_rows, pa.int32()))
 
-    return call.by_portions(work, _SCHEMA)
+    return call.by_portions(work, f"{_COUNTED}, {PORTION} INT")
 
-
-_SCHEMA = explicit(f"{COUNTED}, {PORTION} INT")
 
 COLUMNS = {
     "key": "STRING",
