@@ -40,6 +40,8 @@ _MANY_FILES = 8
 """So many are read by several threads: decoding them needs no lock of Python's."""
 _WHOLE_BYTES = 16 << 10
 """Files of up to so many are read as a whole: what is asked next of one is read with it, as to open it takes longer."""
+_ONE_REQUEST_BYTES = 1 << 20
+"""Files of up to so many are had from a store by one request: a second one, for the footer, takes longer."""
 _FEW_FILES = 8
 """Of no more, those at hand are looked through without a look at what the log tells of them."""
 
@@ -93,7 +95,7 @@ class DirectReader:
     def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
         """Return the bytes of the files that may hold rows which satisfy all conditions; of columns, about."""
         files = self.files(table, where)
-        sizes = files["size_bytes"]
+        sizes = stored = files["size_bytes"]
         buckets = _find_buckets(where)
         if buckets is not None:
             part = pc.divide(pc.multiply(sizes, len(buckets)), BUCKETS)
@@ -101,8 +103,8 @@ class DirectReader:
         whole = int(pc.sum(sizes).as_py() or 0)
         if not columns or not whole:
             return whole
-        largest = int(pc.index(files["size_bytes"], pc.max(files["size_bytes"])).as_py())
-        return int(whole * self._share(table, files["path"][largest].as_py(), columns))
+        largest = int(pc.index(stored, pc.max(stored)).as_py())
+        return int(whole * self._share(table, files["path"][largest].as_py(), stored[largest].as_py(), columns))
 
     def writer_version(self, table: str) -> int:
         """Return the version of Delta's protocol that writers of a table must know."""
@@ -221,7 +223,7 @@ class DirectReader:
     def _whole(self, table: str, schema: pa.Schema, file: Mapping[str, Any]) -> pa.Table:
         """All rows of a file, with its values of the columns by which the table is partitioned."""
         logger.debug("reading all of %s", file["path"])
-        with self._open(table, file["path"]) as source:
+        with self._open(table, file["path"], file["size_bytes"]) as source:
             rows = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(use_threads=False)
         self._count(file["size_bytes"])
         rows = in_columns(rows, pa.schema([field for field in schema if field.name in rows.column_names]))
@@ -257,9 +259,10 @@ class DirectReader:
         return rows, pc.min(files[told[1]]).as_py(), pc.max(files[told[2]]).as_py()
 
     def columns(
-        self, table: str, path: str, columns: Sequence[str], schema: pa.Schema, buckets: Buckets = None
+        self, table: str, file: Mapping[str, Any], columns: Sequence[str], schema: pa.Schema, buckets: Buckets = None
     ) -> dict[str, pa.ChunkedArray]:
-        """Return columns of a file, texts as dictionaries where they are stored so."""
+        """Return columns of a file, of those that `files` gives; texts as dictionaries where they are stored so."""
+        path = file["path"]
         written = written_rows.many(f"{self._logs.folder(table)}/{path}") if buckets is None else None
         if written is not None and {*columns} <= {*written.column_names}:
             return {name: written[name] for name in columns}
@@ -267,16 +270,16 @@ class DirectReader:
         found = {name: self._cache.peek(key) for name, key in keys.items()}
         missing = [name for name, column in found.items() if column is None]
         if missing:
-            for name, column in self._read(table, path, missing, schema, buckets).items():
+            for name, column in self._read(table, file, missing, schema, buckets).items():
                 found[name] = pa.Table.from_arrays([column], names=[name])
                 self._cache.put(keys[name], found[name])
         return {name: column.column(0) for name, column in found.items() if column is not None}
 
     def _read(
-        self, table: str, path: str, columns: Sequence[str], schema: pa.Schema, buckets: Buckets
+        self, table: str, file: Mapping[str, Any], columns: Sequence[str], schema: pa.Schema, buckets: Buckets
     ) -> dict[str, pa.ChunkedArray]:
-        logger.debug("reading %s of %s", columns, path)
-        with self._open(table, path) as source:
+        logger.debug("reading %s of %s", columns, file["path"])
+        with self._open(table, file["path"], file["size_bytes"]) as source:
             found, size = columns_of_file(source, columns, schema, buckets)
         self._count(size)
         return found
@@ -285,7 +288,7 @@ class DirectReader:
         """Return how many rows a file has, of those that `files` gives."""
         known = file.get("num_records") if buckets is None else None
         if known is None:  # whoever wrote it kept no statistics, or only some rows count
-            with self._open(table, file["path"]) as source:
+            with self._open(table, file["path"], file["size_bytes"]) as source:
                 return rows_in(pq.read_metadata(source), buckets)
         return int(known)
 
@@ -297,27 +300,30 @@ class DirectReader:
         found: NDArray[np.bool_] = self._cache.get(key, lambda: pa.table({"holds": judge()}))["holds"].to_numpy()
         return found
 
-    def _share(self, table: str, path: str, columns: Sequence[str]) -> float:
+    def _share(self, table: str, path: str, size: int, columns: Sequence[str]) -> float:
         """The part of a file that columns take."""
 
         def read() -> pa.Table:
-            with self._open(table, path) as source:
+            with self._open(table, path, size) as source:
                 return sizes_of_columns(source)
 
         sizes = self._cache.get((self._location, table, path, "its footer"), read)
         mine = pc.sum(sizes["bytes"].filter(pc.is_in(sizes["name"], pa.array(list(columns))))).as_py() or 0
         return float(mine / max(1, pc.sum(sizes["bytes"]).as_py() or 0))
 
-    def _open(self, table: str, path: str) -> pa.NativeFile:
+    def _open(self, table: str, path: str, size: int) -> pa.NativeFile:
+        """Open a file of so many bytes, which spares the store a request for them."""
         if self.on_disk:
             return pa.memory_map(f"{self._logs.folder(table)}/{path}")
-        return self._filesystem(table).open_input_file(path)
-
-    def _filesystem(self, table: str) -> Any:
         import pyarrow.fs as pa_fs
         from deltalake.fs import DeltaStorageHandler
 
-        return pa_fs.PyFileSystem(DeltaStorageHandler(self._logs.folder(table), self._options or None))
+        store = DeltaStorageHandler(self._logs.folder(table), self._options or None, {path: size})
+        file = pa_fs.PyFileSystem(store).open_input_file(path)
+        if size > _ONE_REQUEST_BYTES:
+            return file
+        with file:
+            return pa.BufferReader(file.read_buffer(size))
 
 
 def _find_buckets(where: Sequence[Condition]) -> Buckets:

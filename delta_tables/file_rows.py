@@ -25,7 +25,7 @@ class ColumnReader(Protocol):
     """Reads columns of the files of tables."""
 
     def columns(
-        self, table: str, path: str, columns: Sequence[str], schema: pa.Schema, buckets: Buckets
+        self, table: str, file: Mapping[str, Any], columns: Sequence[str], schema: pa.Schema, buckets: Buckets
     ) -> dict[str, pa.ChunkedArray]:
         """Return columns of a file."""
 
@@ -90,8 +90,7 @@ class FileColumns:
             else:
                 stored = [other for other in dict.fromkeys(together) if f"{OF_PARTITION}{other}" not in self._file]
                 wanted = [other for other in stored if other not in self._columns]
-                place = self._table, self._file["path"]
-                self._columns |= self._reader.columns(*place, wanted, self._schema, self._buckets)
+                self._columns |= self._reader.columns(self._table, self._file, wanted, self._schema, self._buckets)
         return self._columns[name]
 
 
