@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _Ask = Callable[[str], str]
 """From the name of a setting of Hadoop's to its value; empty where there is none."""
-_S3 = ("s3", "s3a", "s3n")
-_AZURE = ("abfs", "abfss", "wasb", "wasbs")
-_GOOGLE = ("gs",)
+S3 = ("s3", "s3a", "s3n")
+AZURE = ("abfs", "abfss", "wasb", "wasbs")
+GOOGLE = ("gs",)
 _OF_S3 = {
     "AWS_ACCESS_KEY_ID": "access.key",
     "AWS_SECRET_ACCESS_KEY": "secret.key",
@@ -44,7 +44,7 @@ def options_of_spark(spark: SparkSession, location: str) -> dict[str, str]:
     not say, the environment may, as ``AWS_REGION``: tasks on other machines have another one.
     """
     scheme = urlsplit(location).scheme.lower()
-    if scheme not in (*_S3, *_AZURE, *_GOOGLE):
+    if scheme not in (*S3, *AZURE, *GOOGLE):
         return {}
     session: Any = spark._jsparkSession
     settings = session.sessionState().newHadoopConf()
@@ -56,9 +56,9 @@ def options_of_spark(spark: SparkSession, location: str) -> dict[str, str]:
 
     place = urlsplit(location)
     said = _of_environment([*_settings(scheme, place.netloc, place.hostname or ""), *_WITHOUT_SETTING])
-    if scheme in _S3:
+    if scheme in S3:
         return said | _options_of_s3(place.netloc, ask)
-    if scheme in _AZURE:
+    if scheme in AZURE:
         return said | _options_of_azure(place.hostname or "", ask)
     key_file = next(filter(None, map(ask, _OF_GOOGLE)), "")
     return said | ({"GOOGLE_SERVICE_ACCOUNT": key_file} if key_file else {})
@@ -131,14 +131,14 @@ def tell_spark(spark: SparkSession, location: str, options: Mapping[str, str]) -
 
 def _settings(scheme: str, bucket: str, host: str) -> dict[str, tuple[str, Callable[[str], str]]]:
     """By option: the setting of Hadoop's, and how its value is made of the option's."""
-    if scheme in _S3:
+    if scheme in S3:
         of_bucket = f"fs.s3a.bucket.{bucket}."
         return {
             **{option: (of_bucket + name, str) for option, name in _OF_S3.items()},
             "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": (f"{of_bucket}path.style.access", _negate),
             "AWS_SKIP_SIGNATURE": (f"{of_bucket}aws.credentials.provider", lambda _: _ANONYMOUS),
         }
-    if scheme in _AZURE:
+    if scheme in AZURE:
         return {
             "AZURE_STORAGE_ACCOUNT_KEY": (f"fs.azure.account.key.{host}", str),
             "AZURE_STORAGE_SAS_TOKEN": (f"fs.azure.sas.fixed.token.{host}", str),
@@ -146,7 +146,7 @@ def _settings(scheme: str, bucket: str, host: str) -> dict[str, tuple[str, Calla
             "AZURE_STORAGE_CLIENT_SECRET": (f"fs.azure.account.oauth2.client.secret.{host}", str),
             "AZURE_STORAGE_TENANT_ID": (f"fs.azure.account.oauth2.client.endpoint.{host}", _place_of_tokens),
         }
-    return {"GOOGLE_SERVICE_ACCOUNT": (_OF_GOOGLE[0], str)} if scheme in _GOOGLE else {}
+    return {"GOOGLE_SERVICE_ACCOUNT": (_OF_GOOGLE[0], str)} if scheme in GOOGLE else {}
 
 
 def _negate(value: str) -> str:

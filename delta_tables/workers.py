@@ -21,8 +21,8 @@ _checked: set[str] = set()
 def check(spark: SparkSession) -> None:
     """Refuse a session whose workers run a Python without what PatternLake needs.
 
-    Nothing is run where workers run the interpreter of this process; else one task is, once per application and
-    interpreter.
+    Nothing is run where workers run the interpreter of this process; else a task for each core is, once per application
+    and interpreter.
 
     Raises
     ------
@@ -35,12 +35,13 @@ def check(spark: SparkSession) -> None:
     if _is_this(python) or mark in _checked:
         return
     try:
-        missing = context.parallelize([0], 1).mapPartitions(_missing).collect()
+        cores = context.defaultParallelism
+        missing = context.parallelize(range(cores), cores).mapPartitions(_missing).distinct().collect()
     except Exception as error:
         told = [line.strip() for line in str(error).splitlines() if "Error" in line or "MISMATCH" in line]
         _refuse(python, f"it failed: {told[-1] if told else type(error).__name__}", error)
     if missing:
-        _refuse(python, f"it has no {', no '.join(missing)}")
+        _refuse(python, f"it has no {', no '.join(sorted(missing))}")
     _checked.add(mark)
 
 

@@ -8,6 +8,7 @@ from contextlib import closing, nullcontext
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from patternlake.delta_tables import workers
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.tables.publications import PublicationsReader
@@ -83,6 +84,7 @@ def run(
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     planned = steps(loaded, job, object=object, rebuild=rebuild)
     database = open_database(spark, loaded.database, loaded.location, loaded.storage_options)
+    workers.check(spark)
     with default_progress(spark) if progress is None else nullcontext(progress) as heard:
         return list(perform(database, loaded, planned, rebuild=rebuild, progress=heard, side_by_side=side_by_side))
 

@@ -17,6 +17,7 @@ from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
 from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made, StateReader
+from patternlake.delta_tables.store_errors import list_folders
 from patternlake.delta_tables.store_options import options_of_spark
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
@@ -136,18 +137,19 @@ def _reader(database: Database, direct: DirectReader | None) -> StateReader:
     if direct is not None and wanted == "direct":
         return direct
 
-    def through_spark() -> SparkReader:
-        own = in_own_session(database)
-        return SparkReader(own.spark, own.log)
+    return _through_spark(database) if direct is None or wanted == "spark" else _Fallback(direct, database)
 
-    return through_spark() if direct is None or wanted == "spark" else _Fallback(direct, through_spark)
+
+def _through_spark(database: Database) -> SparkReader:
+    own = in_own_session(database)
+    return SparkReader(own.spark, own.log)
 
 
 class _Fallback:
     """Reads directly, and through Spark what cannot be read so."""
 
-    def __init__(self, direct: DirectReader, through_spark: Callable[[], SparkReader]) -> None:
-        self._direct, self._through_spark = direct, through_spark
+    def __init__(self, direct: DirectReader, database: Database) -> None:
+        self._direct, self._database = direct, database
 
     @property
     def place(self) -> tuple[str, dict[str, str]]:
@@ -189,8 +191,10 @@ class _Fallback:
         except OSError as error:
             if self._direct.on_disk:
                 raise
+            # Spark would try for more than a minute what cannot be had.
+            list_folders(self._database.spark, self._database.location)
             logger.warning("the store could not be read without Spark, which reads it, too: %s", error)
-        return read(self._through_spark())
+        return read(_through_spark(self._database))
 
 
 def _as_delta_rs(location: str) -> str | None:

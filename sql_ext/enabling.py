@@ -7,10 +7,11 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from patternlake.delta_tables import workers
 from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import identifier
-from patternlake.sql_ext import enabled, workers
+from patternlake.sql_ext import enabled
 from patternlake.sql_ext.answering import registering
 from patternlake.sql_ext.functions import load_declarations, load_rows_functions
 from patternlake.sql_ext.settings import FUNCTION_SETTINGS

@@ -39,11 +39,11 @@ class ObjectStore:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self._behaviour, self._requests = folder / "behaviour.json", folder / "requests.txt"
+        self.behaviour, self._requests = folder / "behaviour.json", folder / "requests.txt"
         self._requests.touch()
         self.behave()
         python = installed("object-store", FOLDER / "requirements.txt") / "python"
-        command = [python, FOLDER / "server.py", str(self.port), self._behaviour, self._requests]
+        command = [python, FOLDER / "server.py", str(self.port), self.behaviour, self._requests]
         self._said = (folder / "server.log").open("wb")
         self._process = subprocess.Popen(command, stdout=self._said, stderr=self._said)
         self._wait()
@@ -76,7 +76,7 @@ class ObjectStore:
 
     def behave(self, **how: object) -> None:
         """From the next request on."""
-        self._behaviour.write_text(json.dumps(how))
+        self.behaviour.write_text(json.dumps(how))
 
     def put(self, key: str, body: bytes) -> None:
         request = urllib.request.Request(f"{self.endpoint}/{BUCKET}/{key}".rstrip("/"), data=body, method="PUT")

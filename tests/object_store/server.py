@@ -21,7 +21,8 @@ store = DomainDispatcherApplication(create_backend_app)
 def answer(environ, start):
     told = json.loads(behaviour.read_text())
     with requests.open("a") as file:
-        file.write(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}\n")
+        query = environ.get("QUERY_STRING")
+        file.write(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}{'?' if query else ''}{query}\n")
     if told.get("refuse"):
         start(f"{told['refuse']} Refused", [("Content-Length", "0")])
         return [b""]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import patternlake
+from patternlake.delta_tables import workers
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.sql_ext import workers
 from patternlake.udfs.errors import ArgumentError, ConfigurationError, StateError
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ def test_workers_without_the_environment_are_told(
     told = str(caught.value)
     assert told.startswith(f"Spark's workers run the Python '{bare}', the driver runs '{sys.executable}'")
     assert f"set PYSPARK_PYTHON={sys.executable} before the session does" in told
+    with pytest.raises(StateError, match="Spark's workers run the Python"):
+        patternlake.run(spark, Configuration.from_text(f"location: {tmp_path}/lake"))
 
 
 def test_an_interpreter_that_is_not_there_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
+from deltalake import write_deltalake
 
+from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.file_cache import TableCache
 from tests.object_store import BUCKET, ObjectStore, packages
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.timeout(1200)]
@@ -31,6 +35,34 @@ for name, value, statement in given["asked"]:
         spark.conf.set(name, value)
     rows = [[str(cell) for cell in row] for row in spark.sql(statement).collect()]
     told.setdefault("rows", []).append(sorted(rows))
+print(json.dumps(told))
+"""
+FAILING = """
+import json, sys, time
+from pathlib import Path
+import patternlake
+given = json.loads(sys.argv[1])
+spark = patternlake.session(None, "local[2]", database=None, settings=given["settings"])
+spark.sparkContext.setLogLevel("OFF")
+told = {}
+
+def fail(name, behaviour, work):
+    Path(given["behaviour"]).write_text(json.dumps(behaviour))
+    began = time.monotonic()
+    try:
+        work()
+    except Exception as error:
+        told[name] = [str(error), time.monotonic() - began]
+    Path(given["behaviour"]).write_text("{}")
+
+for name, behaviour, conf in given["confs"]:
+    fail(name, behaviour, lambda: patternlake.run(spark, conf))
+patternlake.run(spark, given["good"], ["ingest", "sketch"])
+patternlake.enable(spark, given["good"])
+asked = lambda: spark.sql("SELECT * FROM match_seq('letters', 'A ; B')").collect()
+for status in (503, 403):
+    fail(f"asked, {status}", {"refuse": status}, asked)
+fail("asked, well", {}, asked)
 print(json.dumps(told))
 """
 WRITTEN = 1_750_000_000
@@ -200,3 +232,62 @@ def test_to_ask_writes_nothing(store: ObjectStore, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", script, json.dumps(given)], check=True, cwd=tmp_path, capture_output=True)
     written = [line for line in store.requests()[before:] if line.split()[0] not in ("GET", "HEAD")]
     assert written == []
+
+
+def test_what_is_wrong_with_a_store_is_told_at_once(store: ObjectStore, tmp_path: Path) -> None:
+    keys = store.options()
+    elsewhere = keys | {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+    cases = {
+        "down": ("down/lake", elsewhere, {}),
+        "busy": (f"{BUCKET}/busy", keys, {"refuse": 503}),
+        "refused": (f"{BUCKET}/refused", keys, {"refuse": 403}),
+        "no bucket": ("nobody-made-it/lake", keys, {}),
+        "no keys": ("keyless/lake", {name: keys[name] for name in keys if "KEY" not in name}, {}),
+    }
+    confs = [
+        (name, behaviour, str(configured(tmp_path / name, f"s3a://{place}", storage_options=options)))
+        for name, (place, options, behaviour) in cases.items()
+    ]
+    given = {
+        "settings": {**packages(), "spark.sql.warehouse.dir": str(tmp_path / "warehouse"), "spark.driver.memory": "1g"},
+        "confs": confs, "behaviour": str(store.behaviour),
+        "good": str(configured(tmp_path / "good", f"s3a://{BUCKET}/good", storage_options=keys)),
+    }  # fmt: skip
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    run = subprocess.run(
+        [sys.executable, "-c", FAILING, json.dumps(given)],
+        capture_output=True, text=True, cwd=tmp_path, env=environment | {"AWS_EC2_METADATA_DISABLED": "true"},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-3000:]
+    told = json.loads(run.stdout.splitlines()[-1])
+    at = store.endpoint
+    beginnings = {
+        "down": "the store of s3a://down/lake at http://127.0.0.1:1 does not answer (Connection refused): see whether "
+        "it runs, and whether `location`, and AWS_ENDPOINT_URL",
+        "busy": f"the store of s3a://{BUCKET}/busy at {at} does not answer (Status Code: 503)",
+        "refused": f"the store of s3a://{BUCKET}/refused at {at} refuses access (AccessDeniedException, Status Code: "
+        "403): see whether the keys may list, read and write there, and are right: AWS_ACCESS_KEY_ID",
+        "no bucket": f"the store of s3a://nobody-made-it/lake at {at} has no bucket 'nobody-made-it'",
+        "no keys": f"there are no keys for the store of s3a://keyless/lake at {at}",
+        "asked, 503": f"the store of s3a://{BUCKET}/good at {at} does not answer (Status Code: 503)",
+        "asked, 403": f"the store of s3a://{BUCKET}/good at {at} refuses access (AccessDeniedException",
+    }
+    assert told.keys() == beginnings.keys()
+    wrong = {name: told[name][0] for name, text in beginnings.items() if text not in told[name][0]}
+    assert wrong == {}
+    # Spark and Hadoop alone take more than a minute; this machine may be slow.
+    assert {name: seconds for name, (_, seconds) in told.items() if seconds > 30} == {}
+
+
+def test_a_small_file_is_one_request(store: ObjectStore) -> None:
+    location, options = f"s3://{BUCKET}/small", store.options()
+    rows = pa.table({"number": list(range(10_000)), "text": [str(number) * 7 for number in range(10_000)]})
+    for part in (rows.slice(0, 100), rows.slice(100)):
+        write_deltalake(f"{location}/letters_log", part, mode="append", storage_options=options)
+    reader = DirectReader(location, TableCache(1 << 20), options)
+    sizes = reader.files("letters")["size_bytes"].to_pylist()
+    assert min(sizes) < 16 << 10 < max(sizes)
+    before = len(store.requests())
+    assert reader.rows("letters", ["text", "number"]).sort_by("number") == rows.select(["text", "number"])
+    read = [line for line in store.requests()[before:] if "_delta_log" not in line]
+    assert sorted(line.split()[0] for line in read) == ["GET", "GET"]
