@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
 
 
+WRITTEN = "written"
+"""Key in what a publication says it has read: the section of the configuration that its object was run with."""
+
+
 @dataclass
 class Batch(BatchRows):
     """A batch that was begun. Its range, source and base are the intent's, which may be an earlier run's."""
@@ -185,7 +189,7 @@ class Batch(BatchRows):
         phases.at("publishing", unit=None)
         self._check_passed()
         intent = self.intent
-        folder, direct = self.database.folder_on_disk, self.database.direct
+        folder, direct, written = self.database.folder_on_disk, self.database.direct, self.database.written
         published_at = timestamps.now()
         if self.previous is not None:
             # The driver's clock may stand still or go back; an object's publications are in order all the same.
@@ -201,7 +205,7 @@ class Batch(BatchRows):
             run_id=self.run_id,
             source_from=intent.source_from if source_from is None else source_from,
             source_to=intent.source_to if source_to is None else source_to,
-            source=intent.source,
+            source={**intent.source, **({} if written is None else {WRITTEN: written})},
             configuration=intent.configuration,
             configuration_hash=intent.configuration_hash,
             state=dict(state or {}),

@@ -43,6 +43,9 @@ class Database:
         `Table.direct` written, without Spark; else None.
     direct
         Reads the tables in the driver's process; None where there is no `folder_on_disk`.
+    written
+        What publications keep of the configuration of the object that a job works on, JSON; see
+        `configuration.written`.
     """
 
     session: SparkSession | Callable[[], SparkSession]
@@ -51,6 +54,7 @@ class Database:
     made: bool = field(default=False, compare=False)
     folder_on_disk: str | None = field(default=None, compare=False)
     direct: DirectReader | None = field(default=None, compare=False, repr=False)
+    written: str | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def spark(self) -> SparkSession:

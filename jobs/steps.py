@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any
 
 from patternlake.delta_tables.database import Database
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.values import suggest
+from patternlake.jobs.configuration.written import write_origin, write_section, write_stream, write_subscriptions
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError
 
 ALL = "all"
+
+_Work = Callable[[Database, str, Configuration, bool], Summary]
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Job:
     """
 
     objects: Callable[[Configuration], Iterable[str]]
-    work: Callable[[Database, str, Configuration, bool], Summary]
+    work: _Work
     maintains: bool = True
     finish: Callable[[Database, Sequence[str]], None] | None = None
     stream: Callable[[Configuration, str], str] | None = None
@@ -50,6 +55,21 @@ class Step:
     object: str
 
 
+def _keeping(section: Callable[[Configuration, str], Mapping[str, Any] | None]) -> Callable[[_Work], _Work]:
+    """Let what a job publishes keep the section of the configuration that it was run with."""
+
+    def keep(work: _Work) -> _Work:
+        @wraps(work)
+        def keeping(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+            written = write_origin(configuration, section(configuration, name))
+            return work(replace(database, written=written), name, configuration, rebuild)
+
+        return keeping
+
+    return keep
+
+
+@_keeping(write_stream)
 def _ingest(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.delta_tables.stream_views import view_stream
     from patternlake.jobs.ingest.job import ingest
@@ -66,30 +86,35 @@ def _ingest(database: Database, name: str, configuration: Configuration, rebuild
     return summary
 
 
+@_keeping(lambda configuration, name: write_section(configuration.sketches[name]))
 def _sketch(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.sketch.job import sketch
 
     return sketch(database, name, configuration.sketches[name], rebuild=rebuild)
 
 
+@_keeping(lambda configuration, name: write_section(configuration.trends[name]))
 def _trends(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.trends.job import trends
 
     return trends(database, name, configuration.trends[name], rebuild=rebuild)
 
 
+@_keeping(lambda configuration, name: write_section(configuration.groups[name]))
 def _groups(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.groups.job import groups
 
     return groups(database, name, configuration.groups[name], rebuild=rebuild)
 
 
+@_keeping(lambda configuration, name: write_section(configuration.patterns[name]))
 def _patterns(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.patterns.job import patterns
 
     return patterns(database, name, configuration.patterns[name], rebuild=rebuild)
 
 
+@_keeping(write_subscriptions)
 def _predict(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.predict.job import predict
 
@@ -97,6 +122,7 @@ def _predict(database: Database, name: str, configuration: Configuration, rebuil
     return predict(database, name, configuration.subscriptions_to(name), kept_forecasts=kept, rebuild=rebuild)
 
 
+@_keeping(lambda configuration, name: write_section(configuration.alerts[name]))
 def _alerts(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.alerts.job import alerts
 
@@ -104,6 +130,7 @@ def _alerts(database: Database, name: str, configuration: Configuration, rebuild
     return alerts(database, name, configuration.alerts[name], stream=stream, rebuild=rebuild)
 
 
+@_keeping(lambda configuration, name: None if configuration.evaluate is None else write_section(configuration.evaluate))
 def _evaluate(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.evaluate.job import evaluate
 

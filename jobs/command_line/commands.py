@@ -289,6 +289,29 @@ def status(
 
 
 @app.command()
+def export(
+    location: Annotated[
+        str, typer.Option("--location", metavar="PLACE", help="The lake's folder or address.", show_default=False)
+    ],
+    verbose: Verbose = False,
+) -> None:
+    """Write the configuration of a lake, as its last batches were made with it, to standard output.
+
+    Secrets are not kept in a lake: they become variables of the environment, which comments name.
+    """
+    from patternlake.jobs import exporting
+    from patternlake.jobs.command_line.local_spark import on_a_platform, spark_for
+
+    with failing(verbose):
+        if on_a_platform() or exporting.needs_spark(location):
+            with spark_for(None, verbose=verbose) as spark:
+                text = exporting.export(location, spark)
+        else:
+            text = exporting.export(location)
+        _write([text.rstrip("\n")])
+
+
+@app.command()
 def sql(
     conf: Conf,
     query: Annotated[

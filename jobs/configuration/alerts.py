@@ -90,7 +90,7 @@ class AlertConfiguration(Section):
     where: Annotated[Text, AfterValidator(sql_expression)] | None = None
     quiet: Annotated[timedelta | int, BeforeValidator(_quiet)] | None = None
     to: Annotated[str, _one_of(TABLE, WEBHOOK, KAFKA, COMMAND)] = TABLE
-    url: Annotated[Text, AfterValidator(_url)] | None = None
+    url: Annotated[Text, AfterValidator(values.with_environment), AfterValidator(_url)] | None = None
     at_once: int = Field(default=AT_ONCE, ge=1, le=32)
     topic: Text | None = None
     brokers: Text | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import typing
 from collections.abc import Mapping
@@ -57,7 +56,6 @@ _QUERIES = {"trends": "trends", "groups": "groups", "patterns": "kleene", "subsc
 """Sections whose objects each ask a stream, and the engine that answers."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -68,14 +66,7 @@ def _database(name: str) -> str:
 
 
 def _with_environment(options: dict[str, str]) -> dict[str, str]:
-    """Values with what the environment has for ``${NAME}``: secrets need not stand in the file."""
-
-    def look_up(found: re.Match[str]) -> str:
-        if found[1] not in os.environ:
-            raise ValueError(f"names the environment variable {shortened(found[1])}, which is not set")
-        return os.environ[found[1]]
-
-    return {option: _VARIABLE.sub(look_up, value) for option, value in options.items()}
+    return {option: values.with_environment(value) for option, value in options.items()}
 
 
 StorageOptions = Annotated[dict[str, str], BeforeValidator(write_options), AfterValidator(_with_environment)]

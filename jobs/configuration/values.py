@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 from collections.abc import Iterable
 from datetime import timedelta
@@ -63,6 +64,7 @@ _TYPES = {
     "timestamp_ntz": "timestamp_ntz",
 }
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?\))?")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _OFFSET = re.compile(r"[+-](?:0\d|1[0-8]):[0-5]\d")
 
 
@@ -105,6 +107,15 @@ def duration(value: Any) -> timedelta:
     if float(found[1]) * unit.total_seconds() > LONGEST.total_seconds():
         raise ValueError(f"{shortened(value)} is out of range; at most {LONGEST.days // 365} years")
     return float(found[1]) * unit
+
+
+def write_duration(span: timedelta) -> str:
+    """Write a span as `duration` reads it, in the largest unit of which it has a whole number."""
+    for unit, size in reversed(_DURATIONS.items()):
+        if unit not in ("week", "year") and not span % size:
+            count = span // size
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{span / _DURATIONS['millisecond']!r} milliseconds"
 
 
 def age(value: Any) -> timedelta | int:
@@ -188,6 +199,17 @@ def parameters(value: Any) -> Any:
         name: str(given).lower() if isinstance(given, bool) else str(given) if isinstance(given, int | float) else given
         for name, given in value.items()
     }
+
+
+def with_environment(text: str) -> str:
+    """A text with what the environment has for ``${NAME}``: secrets need not stand in the file."""
+
+    def look_up(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            raise ValueError(f"names the environment variable {shortened(found[1])}, which is not set")
+        return os.environ[found[1]]
+
+    return _VARIABLE.sub(look_up, text)
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
