@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -85,6 +86,7 @@ ALERTS = {
     "seldom": {"of": "subscription", "name": "either", "quiet": "5 minutes"},
 }
 
+_WIDTH = 88
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _PATTERN = re.compile(r"(?:match_(?:seq|exists|pattern|groups)|explain_pattern)\('[^']*', '((?:[^']|'')*)'")
@@ -272,6 +274,28 @@ def test_the_page_of_a_function_shows_how_python_calls_it(name: str) -> None:
     assert any(f"patternlake.{name}(spark, " in text for text in shown)
 
 
+def _wrapped(text: str) -> str:
+    """A message as pages show it: no line is wider than a code block on a small screen."""
+    lines = [
+        textwrap.wrap(line, _WIDTH, break_on_hyphens=False) if len(line) > _WIDTH else [line]
+        for line in text.splitlines()
+    ]
+    return "\n".join(line for some in lines for line in some)
+
+
+@pytest.mark.parametrize("kind", ["yaml", "error"])
+def test_no_line_of_a_block_is_too_wide(kind: str) -> None:
+    # What `init` writes has its comments behind the keys.
+    blocks = [
+        block[2]
+        for page, text in PAGES.items()
+        if page != "your_data.md"
+        for block in _FENCE.finditer(text)
+        if block[1] == kind
+    ]
+    assert [line for block in blocks for line in block.splitlines() if len(line) > _WIDTH] == []
+
+
 def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else "NULL" if value is None else str(value)
 
@@ -280,7 +304,7 @@ def _shown(value: object) -> str:
 def test_an_example_fails_with_the_message_that_the_page_shows(answers: dict[str, Answer], example: Example) -> None:
     error = answers[str(example)]
     assert isinstance(error, PySparkException), error
-    assert message(error) == example.answer.rstrip("\n")
+    assert _wrapped(message(error)) == example.answer.rstrip("\n")
 
 
 @pytest.mark.parametrize("example", examples("sql", ""), ids=str)
@@ -312,7 +336,7 @@ def test_an_example_of_a_configuration_is_right(example: Example, monkeypatch: p
 def test_a_wrong_configuration_is_refused_as_the_page_shows(example: Example) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Configuration.from_text(example.text)
-    assert str(caught.value) == example.answer.rstrip("\n")
+    assert _wrapped(str(caught.value)) == example.answer.rstrip("\n")
 
 
 @pytest.mark.parametrize(
