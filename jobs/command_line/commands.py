@@ -7,6 +7,7 @@ error says why; 2, the command was not understood; 130, interrupted at work.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import traceback
@@ -20,6 +21,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.completion import completion_init, get_completion_script  # type: ignore[attr-defined]
 
 from patternlake.delta_tables.own_process import choose_memory
 from patternlake.jobs.command_line.ending import exit_code, failing
@@ -34,8 +36,12 @@ if TYPE_CHECKING:
     from patternlake.jobs.steps import Step
     from patternlake.jobs.summary import Summary
 
+_COMMAND = "patternlake"
+_COMPLETE = "_PATTERNLAKE_COMPLETE"
+"""The environment variable by which a shell asks what may follow."""
+
 app = typer.Typer(
-    name="patternlake",
+    name=_COMMAND,
     help="Questions about order in time, over Delta tables: run jobs, see how they stand, ask.",
     add_completion=False,
     rich_markup_mode=None,
@@ -50,6 +56,20 @@ class Format(str, Enum):
     TABLE = "table"
     CSV = "csv"
     JSON = "json"
+
+
+class Shell(str, Enum):
+    """Shells that complete what is typed."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def _complete_job(begun: str) -> list[str]:
+    from patternlake.jobs.steps import ALL, JOBS
+
+    return [name for name in (*JOBS, ALL) if name.startswith(begun)]
 
 
 Conf = Annotated[
@@ -175,6 +195,7 @@ def run(
             metavar="JOB...",
             help="One or more of ingest, sketch, trends, groups, patterns, predict, alerts, evaluate, maintain, which "
             "run in this order, or all.",
+            autocompletion=_complete_job,
         ),
     ],
     conf: Conf,
@@ -309,6 +330,16 @@ def export(
         else:
             text = exporting.export(location)
         _write([text.rstrip("\n")])
+
+
+@app.command()
+def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
+    """Write a script that lets a shell complete commands, options and jobs.
+
+    For bash, `eval "$(patternlake completion bash)"` in ~/.bashrc; for zsh the same in ~/.zshrc, behind compinit; for
+    fish, `patternlake completion fish > ~/.config/fish/completions/patternlake.fish`.
+    """
+    typer.echo(get_completion_script(prog_name=_COMMAND, complete_var=_COMPLETE, shell=shell.value))
 
 
 @app.command()
@@ -463,6 +494,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         With the exit code, if it is not 0: some schedulers take any exit, that with 0 too, for a failure.
     """
     choose_memory()
+    if _COMPLETE in os.environ:
+        completion_init()
     code = exit_code(app, list(sys.argv[1:] if arguments is None else arguments))
     if code:
         sys.exit(code)

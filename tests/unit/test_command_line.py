@@ -429,3 +429,39 @@ def test_the_packages_warnings_reach_standard_error_and_no_handler_is_left(
     assert "warning: sketch 'flights' takes more than memory\n" in shown
     assert "not told" not in shown
     assert logging.getLogger("patternlake").handlers == before
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("patternlake exp", {"export"}),
+        ("patternlake run p", {"patterns", "predict"}),
+        ("patternlake run ingest --fail", {"--fail-on-quarantine"}),
+        ("patternlake completion f", {"fish"}),
+    ],
+)
+def test_a_shell_completes_commands_options_and_jobs(
+    capsys: pytest.CaptureFixture[str], typed: str, offered: set[str]
+) -> None:
+    assert command("completion", "bash") == 0
+    script = capsys.readouterr().out
+    words = typed.split()
+    asked = f"COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _patternlake_completion patternlake"
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    said = subprocess.run(
+        ["bash", "-c", f'{script}\n{asked}; printf "%s\\n" "${{COMPREPLY[@]}}"'],
+        capture_output=True, text=True, check=True, env={**os.environ, "PATH": path},
+    )  # fmt: skip
+    assert set(said.stdout.split()) == offered
+    assert said.stderr == ""
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_have_scripts_of_their_own(capsys: pytest.CaptureFixture[str], shell: str) -> None:
+    assert command("completion", shell) == 0
+    assert f"_PATTERNLAKE_COMPLETE=complete_{shell}" in capsys.readouterr().out
+
+
+def test_a_shell_that_is_not_known_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("completion", "tcsh") == 2
+    assert "'tcsh' is not one of 'bash', 'zsh', 'fish'" in capsys.readouterr().err
