@@ -196,7 +196,7 @@ class DealtPanes:
 def deal_panes(
     db: Database, batch: Batch, stream: Publication, last: Publication | None, layout: Layout
 ) -> DealtPanes | None:
-    """Deal out the panes of a batch; None where only Spark can read them, or divide them.
+    """Deal out the panes of a batch; None where only Spark can read or divide them, or there are none.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def deal_panes(
     layout
         The query and the types of the stream's attributes.
     """
-    if db.direct is None:
+    if db.direct is None or batch.source_from == batch.source_to:
         return None
     read = PanesRead(
         layout,
