@@ -1,13 +1,26 @@
-"""Tells whoever asks that a name of the pattern never occurred in the stream: most such names are typed wrong."""
+"""Tells whoever asks that a name of the pattern, or a key, never occurred: most of them are typed wrong."""
 
 from __future__ import annotations
 
 import logging
 import warnings
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from patternlake.delta_tables.layout import KEY
+from patternlake.delta_tables.state_reader import Condition
+from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.udfs.published import NameCount
-from patternlake.udfs.unseen_names import unseen_names, unseen_text
+from patternlake.udfs.unseen_names import MOST_NAMES, unseen_names, unseen_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.sql_ext.lake import Lake
+    from patternlake.udfs.requests import BatchRange
 
 logger = logging.getLogger(__name__)
 
@@ -35,3 +48,40 @@ def tell_unseen(names: Iterable[str], counts: Sequence[NameCount], *, names_are_
         logger.warning("%s", text)
         warnings.warn(text, stacklevel=4)
     return bool(unseen)
+
+
+def tell_unseen_key(lake: Lake, key: str | None, events: BatchRange, rows: DataFrame | pa.Table) -> bool:
+    """Warn, as `tell_unseen`, where an answer about one key is empty as the stream never had the key.
+
+    Only where the driver may read the keys of the stream: to look for a key elsewhere costs as much as an answer.
+
+    Parameters
+    ----------
+    lake
+        Where it is asked.
+    key
+        The stream's key that is asked for; None: all.
+    events
+        All events of the stream.
+    rows
+        The answer; one that Spark's tasks work out is not known to be empty.
+
+    Returns
+    -------
+    bool
+        Whether there was anything to tell.
+    """
+    if key is None or not isinstance(rows, pa.Table) or rows.num_rows:
+        return False
+    where = event_conditions(events)
+    one = [*where, Condition(KEY, "=", key)]
+    if not lake.small("events", where, (KEY,)) or lake.reader.rows("events", (KEY,), one).num_rows:
+        return False
+    known = pc.unique(lake.reader.rows("events", (KEY,), where)[KEY]).drop_null().to_pylist()
+    if not known:
+        return False
+    nearest = unseen_names([key], known)[0][1] if len(known) < MOST_NAMES else None
+    text = f"the key {unseen_text(key, nearest)}"
+    logger.warning("%s", text)
+    warnings.warn(text, stacklevel=4)
+    return True

@@ -12,16 +12,18 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.gathering import Gather
+from patternlake.delta_tables.layout import KEY
 from patternlake.sql_ext.answering.answers import Dealt, answer_in_parts
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import Int32, table_function
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.stream_facts import facts_of
-from patternlake.sql_ext.unseen import tell_unseen
+from patternlake.sql_ext.unseen import tell_unseen, tell_unseen_key
 from patternlake.udfs.funnels.request import DEFAULT_MODE, DEFAULT_NEXT, FunnelRequest, check_request
 from patternlake.udfs.funnels.result import merge
 from patternlake.udfs.funnels.task import parts_of_partitions
@@ -40,6 +42,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     reads, told = reads_of(lake, arguments)
     gathered, dealt = gather_partitions(reads, arguments, parts_of_partitions)
     rows = answer_in_parts(lake, gathered, dealt, partial(merge, reads.request), _PARTS, schema_of(COLUMNS))
+    reached = rows.filter(pc.field("reached") > 0) if isinstance(rows, pa.Table) else rows
+    told |= tell_unseen_key(lake, stream_key(reads, arguments), reads.events, reached)
     return Answer(rows, lasting=not told)
 
 
@@ -48,6 +52,12 @@ def reads_of(lake: Lake, arguments: Mapping[str, Any]) -> tuple[PartitionReads[F
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
     reads = check_request(arguments, facts.published, facts.known, facts.counts)
     return reads, tell_unseen(reads.request.query.asked_names, facts.counts)
+
+
+def stream_key(reads: PartitionReads[FunnelRequest], arguments: Mapping[str, Any]) -> str | None:
+    """The key of the stream that is asked for; None where a call asks for none, or for one of other partitions."""
+    key: str | None = arguments["key"]
+    return key if reads.request.query.partition == (KEY,) else None
 
 
 def gather_partitions(

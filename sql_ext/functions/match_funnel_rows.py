@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from patternlake.sql_ext.answering.answers import answer
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import table_function
-from patternlake.sql_ext.functions.match_funnel import gather_partitions, reads_of
+from patternlake.sql_ext.functions.match_funnel import gather_partitions, reads_of, stream_key
 from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.unseen import tell_unseen_key
 from patternlake.udfs.funnels.request import DEFAULT_MODE
 from patternlake.udfs.funnels.task import rows_of_partitions
 from patternlake.udfs.record_batches import columns_of
@@ -26,7 +27,9 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     def here(rows: list[pa.Table]) -> pa.Table:
         return rows_of_partitions(reads.request, columns_of(rows[0]))
 
-    return Answer(answer(lake, [gathered], here, lambda: dealt, schema_of(COLUMNS)), lasting=not told)
+    rows = answer(lake, [gathered], here, lambda: dealt, schema_of(COLUMNS))
+    told |= tell_unseen_key(lake, stream_key(reads, arguments), reads.events, rows)
+    return Answer(rows, lasting=not told)
 
 
 COLUMNS = {

@@ -16,7 +16,7 @@ from patternlake.sql_ext.answering.declaring import Int32, table_function
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.stream_facts import facts_of
-from patternlake.sql_ext.unseen import tell_unseen
+from patternlake.sql_ext.unseen import tell_unseen, tell_unseen_key
 from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.paths.request import (
     DEFAULT_AFTER,
@@ -47,6 +47,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
 
     dealt = Dealt([ByPartition(reads.portions)], reads.portions, parts)
     rows = answer_in_parts(lake, gathered, dealt, partial(merge, request), _PARTS, schema_of(COLUMNS))
+    told |= tell_unseen_key(lake, arguments["key"], reads.events, rows)
     return Answer(rows, lasting=not told)
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.event_ranks import dealing_of
 from patternlake.delta_tables.gathering import Gather
+from patternlake.delta_tables.layout import KEY
 from patternlake.delta_tables.measure_columns import check_names
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext.answering import tasks
@@ -32,7 +33,7 @@ from patternlake.sql_ext.measured_rows import found_schema, names_found, with_me
 from patternlake.sql_ext.spark_definitions import with_definitions
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.told_by_tasks import FromTasks
-from patternlake.sql_ext.unseen import tell_unseen
+from patternlake.sql_ext.unseen import tell_unseen, tell_unseen_key
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.dealing import Dealing
 from patternlake.udfs.kleene.plans.judged_conditions import judged_conditions, observed_in
@@ -87,6 +88,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     measures, columns = request.pattern.measures, columns_of_answer(request)
     check_names(measures, columns)
     rows = answer(lake, [gathered], here, by_portions, found_schema(columns, measures))
+    of_stream = request.pattern.partition in ((), (KEY,))
+    told |= tell_unseen_key(lake, request.key if of_stream else None, reads.events, rows)
     return with_measures(rows, columns, measures, lasting=not told)
 
 

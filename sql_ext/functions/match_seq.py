@@ -16,7 +16,7 @@ from patternlake.sql_ext.exact_sequences import COLUMNS, events_that_matter, exa
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.measured_rows import with_measures
 from patternlake.sql_ext.sketch_descent import descend
-from patternlake.sql_ext.unseen import tell_unseen
+from patternlake.sql_ext.unseen import tell_unseen, tell_unseen_key
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.published import NameCount
 from patternlake.udfs.sketch.reads import SketchReads, check_request
@@ -32,7 +32,9 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     check_names(request.pattern.measures, COLUMNS)
     counts = snapshot.name_counts(reads.events, MOST_NAMES)
     told = tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
-    return with_measures(_rows(lake, reads, counts), COLUMNS, request.pattern.measures, lasting=not told)
+    rows = _rows(lake, reads, counts)
+    told |= tell_unseen_key(lake, request.key if request.one_key else None, reads.events, rows)
+    return with_measures(rows, COLUMNS, request.pattern.measures, lasting=not told)
 
 
 def _rows(lake: Lake, reads: SketchReads, counts: Sequence[NameCount]) -> DataFrame | pa.Table:

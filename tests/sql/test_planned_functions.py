@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -287,3 +288,23 @@ def test_python_takes_the_same_arguments_and_gives_the_same_rows(lake: SketchLak
 def test_a_name_that_never_occurred_is_told(lake: SketchLake) -> None:
     with pytest.warns(UserWarning, match="'Z' never occurred in the stream"):
         patternlake.match_pattern(lake.spark, "worked", "A ; Z")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "match_seq('planned', 'A ; B', key => {})",
+        "match_pattern('planned', 'A ; B PARTITION BY key', key => {})",
+        "match_pattern('planned', 'A ; B', key => {})",
+        "match_funnel('planned', 'A ; B WITHIN 1 HOUR', key => {})",
+        "match_funnel_rows('planned', 'A ; B WITHIN 1 HOUR', key => {})",
+        "match_paths('planned', around => 'A', key => {})",
+    ],
+)
+def test_a_key_that_never_occurred_is_told_as_often_as_it_is_asked(lake: SketchLake, keyed: Stream, asked: str) -> None:
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=r"the key 'K1' never occurred in the stream; did you mean 'k1'\?"):
+            lake.spark.sql(f"SELECT * FROM {asked.format(repr('K1'))}").collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lake.spark.sql(f"SELECT * FROM {asked.format(repr('k1'))}").collect()
