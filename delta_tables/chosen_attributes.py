@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from patternlake.udfs.partitions import lists_of
 
@@ -23,9 +21,3 @@ def with_chosen_attributes(events: pa.Table, names: Sequence[str]) -> pa.Table:
     keys = pa.array(names, pa.string()).take(pa.array(np.tile(np.arange(width), count)))
     column = pa.MapArray.from_arrays(texts.offsets, keys, texts.values)
     return events.set_column(events.column_names.index("attributes"), "attributes", column)
-
-
-def chosen_attributes(names: Sequence[str]) -> Column:
-    """The same for Spark's tasks: a column of the name ``attributes``."""
-    items = [item for name in names for item in (F.lit(name), F.try_element_at("attributes", F.lit(name)))]
-    return F.create_map(*items).cast("map<string,string>").alias("attributes")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from patternlake.delta_tables.chosen_attributes import chosen_attributes
+from patternlake.delta_tables.chosen_attributes import with_chosen_attributes
+from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.measure_columns import check_measures
-from patternlake.delta_tables.partition_values import partition_column
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.udfs.errors import ConfigurationError, PredicateError
 from patternlake.udfs.events import EVENT_COLUMNS
@@ -53,13 +55,13 @@ def check_measures_of(spark: SparkSession, entries: Entries, stream: Publication
             raise ConfigurationError(f"subscriptions.{name}.query: {error}") from error
 
 
-def event_rows(
-    events: DataFrame, columns: Sequence[str], groups: Sequence[Group], types: Mapping[str, str]
-) -> DataFrame:
-    """Events with the values of PARTITION BY as ``part``, and no more attributes than subscriptions read."""
-    attributes = chosen_attributes(sorted(columns_read(groups) & types.keys()))
-    others = [name for name in EVENT_COLUMNS if name != "attributes"]
-    return events.select(partition_column(columns), *others, attributes)
+def events_of(
+    where: Sequence[Condition], columns: tuple[str, ...], groups: Sequence[Group], types: Mapping[str, str]
+) -> Gather:
+    """Gather events by some columns of PARTITION BY, with no more attributes than subscriptions read."""
+    attributes = sorted(columns_read(groups) & types.keys())
+    make = None if len(attributes) == len(types) else partial(with_chosen_attributes, names=attributes)
+    return Gather("events", EVENT_COLUMNS, tuple(where), columns, make=make)
 
 
 def by_partition(groups: Sequence[Group]) -> dict[tuple[str, ...], list[Group]]:

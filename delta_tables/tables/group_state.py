@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible, visible_text
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.tables.publications import Publication
+from patternlake.delta_tables.visibility import visible_text
 
 
 def _view(log: LogName) -> str:
@@ -43,14 +35,3 @@ TABLE = Table(
     partitions=("group_id",),
     properties={"delta.dataSkippingStatsColumns": "from_batch,to_batch,last_step"},
 )
-
-
-class GroupStateReader:
-    """Reads what is remembered."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def states(self, publication: Publication) -> DataFrame:
-        """Return ``part`` and ``state`` of every partition as of a publication."""
-        return self._database.table(TABLE.name).where(visible(TABLE, publication)).select("part", "state")

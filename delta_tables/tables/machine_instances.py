@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible, visible_text
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.tables.publications import Publication
+from patternlake.delta_tables.visibility import visible_text
 
 
 def _view(log: LogName) -> str:
@@ -55,15 +47,3 @@ TABLE = Table(
     partitions=("stream_id",),
     properties={"delta.dataSkippingStatsColumns": "partitioned_by,state_id,from_batch,to_batch"},
 )
-
-
-class MachineInstancesReader:
-    """Reads live partial matches."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def instances(self, publication: Publication, partitioned_by: str) -> DataFrame:
-        """Return those of the subscriptions with some PARTITION BY, as of a publication."""
-        rows = self._database.table(TABLE.name).where(visible(TABLE, publication))
-        return rows.where(rows["partitioned_by"] == partitioned_by)

@@ -14,22 +14,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.arrow_rows import of_tuples
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.state_reader import between
-from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.jobs import few
 from patternlake.jobs.configuration.file import EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
-from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
+from patternlake.jobs.partitioned import PartitionWork
+from patternlake.jobs.subscriptions import by_partition, check, events_of, ordered
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.machines.forecasts.trials import (
     BINS,
     TRIAL_SCHEMA,
@@ -40,8 +38,6 @@ from patternlake.udfs.machines.forecasts.trials import (
     verdicts,
 )
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
-from patternlake.udfs.partitions import partition_values
-from patternlake.udfs.record_batches import batches_of
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +128,6 @@ class _Judge:
         configuration = self.batch.configuration["stream"]
         self.types = types_of(configuration)
         self.groups: list[Group] = ordered(groups_of(self.asked["subscriptions"], configuration, apart=True))
-        self.parallelism = db.spark.sparkContext.defaultParallelism
 
     def build(self) -> Publication:
         """Train, test, write what came of it, publish."""
@@ -169,38 +164,13 @@ class _Judge:
             rows_in=batch.source_to - batch.source_from, rows_out=len(rows), watermark=self.stream.watermark
         )
 
-    def _few(self, begin: int, end: int) -> pa.Table | None:
-        """The settled events of a range, where the driver takes them in for itself."""
-        reader, watermark = self.db.direct, self.stream.watermark
-        if reader is None or watermark is None:
-            return None
-        last = min(end - 1, timestamps.to_micros(watermark))
-        where = [*few.of_stream(self.stream, 1, self.stream.source_to), *between("time", begin, last)]
-        count, _, _ = reader.bounds("events", "position", where)
-        return reader.rows("events", EVENT_COLUMNS, where) if few.few_events(self.db, count) else None
-
-    def _totals_here(self, events: pa.Table, trials: Callable[[Sequence[Group], int], Trials]) -> list[Trained | None]:
-        """As `_totals`, in the driver's process."""
-        totals: list[Trained | None] = [None] * len(self.groups)
-        offset = 0
-        for columns, groups in by_partition(self.groups).items():
-            dealt = events.append_column("part", partition_values(events, columns))
-            rows = batches_of(few.in_partition_order(dealt, None, ("time", "position")))
-            for row in few.table_of(trials(groups, offset).rows(rows), TRIAL_SCHEMA).to_pylist():
-                totals[offset + row["group"]] = trained_of(row)
-            offset += len(groups)
-        return totals
-
     def _totals(self, bounds: Sequence[str], trials: Callable[[Sequence[Group], int], Trials]) -> list[Trained | None]:
         """What `Trials` makes of a range of events, of all tasks together."""
         begin, end = (timestamps.to_micros(datetime.fromisoformat(moment)) for moment in bounds)
-        few_rows = self._few(begin, end)
-        if few_rows is not None:
-            return self._totals_here(few_rows, trials)
-        time = F.unix_micros("time")
-        settled = F.lit(None if self.stream.watermark is None else timestamps.to_micros(self.stream.watermark))
-        events = EventsReader(self.db).published(self.stream)
-        events = events.where((time >= F.lit(begin)) & (time < F.lit(end)) & (time <= settled))
+        last = end - 1
+        if self.stream.watermark is not None:
+            last = min(last, timestamps.to_micros(self.stream.watermark))
+        where = [*few.of_stream(self.stream, 1, self.stream.source_to), *between("time", begin, last)]
         end_of_training = timestamps.to_micros(datetime.fromisoformat(self.asked["train"][1]))
         totals: list[Trained | None] = [None] * len(self.groups)
         offset = 0
@@ -211,11 +181,21 @@ class _Judge:
             ) -> Iterator[pa.RecordBatch]:
                 yield from trials(groups, first).rows(batches)
 
-            rows = event_rows(events, columns, groups, self.types).repartition(self.parallelism, "part")
-            sorted_rows = rows.sortWithinPartitions("part", "time", "position")
-            for row in sorted_rows.mapInArrow(found, from_arrow_schema(TRIAL_SCHEMA)).toLocalIterator():
-                own, place = trained_of(row.asDict()), offset + row["group"]
+            events, size = [events_of(where, columns, groups, self.types)], self.stream.source_to
+            work = PartitionWork(events, size, None, pa.schema([]), ("time", "position"), found, TRIAL_SCHEMA)
+            for row in self._made(work):
+                own, place = trained_of(row), offset + row["group"]
                 known = totals[place]
                 totals[place] = own if known is None else known.with_more(own, end_of_training)
             offset += len(groups)
         return totals
+
+    def _made(self, work: PartitionWork) -> Iterator[Mapping[str, Any]]:
+        """The rows that come of it."""
+        here = work.do_here(self.db)
+        if here is not None:
+            yield from here.to_pylist()
+            return
+        rows = work.give_to_tasks(self.db)
+        for row in rows.given.mapInArrow(rows.made, from_arrow_schema(rows.schema)).toLocalIterator():
+            yield row.asDict()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,17 +18,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.partition_values import partition_column
-from patternlake.delta_tables.row_files import TaskRows, on_one_disk
+from patternlake.delta_tables.gathering import Gather
+from patternlake.delta_tables.row_files import on_one_disk
 from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.tables.events import EventsReader
-from patternlake.delta_tables.tables.group_state import GroupStateReader
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few, spilling
 from patternlake.jobs.configuration.file import GroupConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.partitioned import PartitionWork
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
 from patternlake.udfs.events import EVENT_COLUMNS
@@ -35,8 +35,7 @@ from patternlake.udfs.groups.batch import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED
 from patternlake.udfs.groups.from_config import query_of, types_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.language.query.names import key_word
-from patternlake.udfs.partitions import partition_values
-from patternlake.udfs.record_batches import batches_of
+from patternlake.udfs.partitions import PART
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +45,6 @@ STATES, MATCHES = "group_state", "group_matches"
 _LIGHT = 4
 """Measured: a million events take the driver 1.6 seconds, and tasks on two cores 5."""
 _OPEN = (Condition("closed", "=", False),)
-_TASK_EVENTS = 500_000
-"""Events that one task takes in, about; a partition is never divided, but streams through its task."""
 
 
 @in_own_session
@@ -108,19 +105,18 @@ class _Builder:
         self.db = db
         self.batch, self.stream, self.last = work.batch, work.stream, work.last
         self.query = query_of(self.batch.configuration)
-        self.parallelism = db.spark.sparkContext.defaultParallelism
 
     def build(self) -> Publication:
         """Write groups and states, close those that they replace, publish."""
         batch = self.batch
         phases.at("finding groups")
-        here = self._found_here()
+        here = self._work.do_here(self.db, light=_LIGHT)
         if here is not None:
             return self._publish_here(here)
+        rows = self._work.give_to_tasks(self.db)
         if self.db.lock(STATES) is not None and on_one_disk(self.db.spark):
             with spilling.folder_for(self.db.spark) as folder:
-                return self._publish_here(spilling.spilled(self._found(), folder))
-        rows = self._found()
+                return self._publish_here(spilling.spilled(rows, folder))
         with kept(rows.given.mapInArrow(rows.made, from_arrow_schema(rows.schema))) as found:
             counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
             batch.append(MATCHES, self._matches(found))
@@ -161,50 +157,21 @@ class _Builder:
             state={"partitions": counts.get(REMEMBERED, 0)},
         )
 
-    def _found_here(self) -> pa.Table | None:
-        """As `_found`, made in the driver's process; None where there is too much."""
-        batch, db, reader = self.batch, self.db, self.db.direct
-        columns = self.query.partition or ("key",)
-        events = batch.source_to - batch.source_from
-        if reader is None or not few.few_events(db, events, light=_LIGHT):
-            return None
-        states = None
-        if self.last is not None:
-            last = self.last
-            where = published_rows(TABLES[STATES], last)
-            if not few.few_bytes(db, STATES, where):
-                return None
-            states = reader.rows(STATES, ("part", STATE), where)
-        new = reader.rows("events", EVENT_COLUMNS, few.of_stream(self.stream, batch.source_from + 1, batch.source_to))
-        new = new.append_column("part", partition_values(new, columns))
-        rows = few.in_partition_order(new, states, ("step", "position"))
-        if STATE not in rows.column_names:
-            rows = rows.append_column(STATE, pa.nulls(rows.num_rows, pa.binary()))
-        engine = Batches(Groups(self.query), types_of(dict(batch.configuration["stream"])))
-        return few.table_of(engine.rows(batches_of(rows)), BATCH_SCHEMA)
-
-    def _found(self) -> TaskRows:
+    @cached_property
+    def _work(self) -> PartitionWork:
         """What `Batches` makes of new events and of what is remembered of their partitions."""
-        configuration = dict(self.batch.configuration)
-        part = partition_column(self.query.partition or ("key",))
-        events = EventsReader(self.db).published(self.stream).where(F.col("position") > self.batch.source_from)
-        rows = events.select(part, F.lit(None).cast("binary").alias(STATE), *EVENT_COLUMNS)
-        if self.last is not None:
-            states = GroupStateReader(self.db).states(self.last)
-            advanced = rows.select("part").distinct().withColumnRenamed("part", "advanced")
-            states = states.join(advanced, F.col("part").eqNullSafe(F.col("advanced")), "left_semi")
-            rows = rows.unionByName(states, allowMissingColumns=True)
-        new = self.batch.source_to - self.batch.source_from
-        tasks = max(self.parallelism, -(-new // _TASK_EVENTS))
+        batch, last = self.batch, self.last
+        configuration = dict(batch.configuration)
+        where = few.of_stream(self.stream, batch.source_from + 1, batch.source_to)
+        events = Gather("events", EVENT_COLUMNS, tuple(where), self.query.partition or ("key",))
+        states = None if last is None else Gather(STATES, (PART, STATE), tuple(published_rows(TABLES[STATES], last)))
 
         def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             engine = Groups(query_of(configuration))
             yield from Batches(engine, types_of(configuration["stream"])).rows(batches)
 
-        ordered = rows.repartition(tasks, "part").sortWithinPartitions(
-            "part", F.col(STATE).isNull(), "step", "position"
-        )
-        return TaskRows(ordered, found, BATCH_SCHEMA)
+        size, remembered = batch.source_to - batch.source_from, pa.schema([(STATE, pa.binary())])
+        return PartitionWork([events], size, states, remembered, ("step", "position"), found, BATCH_SCHEMA)
 
     def _matches(self, found: DataFrame) -> DataFrame:
         rows = found.where(F.col("kind") != REMEMBERED).withColumn("closed", F.col("kind") == CLOSED)

@@ -10,23 +10,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.row_files import TaskRows, on_one_disk
-from patternlake.delta_tables.state_reader import Condition, among
-from patternlake.delta_tables.tables.events import EventsReader
-from patternlake.delta_tables.tables.machine_instances import MachineInstancesReader
+from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.tables.machine_transitions import MOVE_COLUMNS
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.visibility import published_rows
@@ -36,11 +33,11 @@ from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.forecasts import KEPT, forecast_rows
 from patternlake.jobs.forecasts import TABLE as FORECASTS
+from patternlake.jobs.partitioned import PartitionWork
 from patternlake.jobs.predict.found import FOUND_SCHEMA, INSTANCES, Found, FoundHere, KeptFound
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
-from patternlake.jobs.subscriptions import by_partition, check, check_measures_of, event_rows, ordered
+from patternlake.jobs.subscriptions import by_partition, check, check_measures_of, events_of, ordered
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.waiting_times import (
     Waits,
@@ -58,17 +55,13 @@ from patternlake.udfs.machines.state import (
     MATCH,
     totals_of,
 )
-from patternlake.udfs.partitions import partition_values
-from patternlake.udfs.record_batches import batches_of
+from patternlake.udfs.partitions import PART
 
 logger = logging.getLogger(__name__)
 
 JOB = "predict"
 SUBSCRIPTIONS, STATES, MOVES = "subscriptions", "machine_states", "machine_transitions"
 MATCHES = "subscription_matches"
-
-_TASK_EVENTS = 500_000
-"""Events that one task takes in, about; a partition is never divided, but streams through its task."""
 
 
 @in_own_session
@@ -166,7 +159,6 @@ class _Builder:
         self.known = frozenset(state for group in old for state in group.compiled.graph.ids)
         self.passes = [Pass(old, begun=True), Pass(new, begun=False, known=self.known)]
         self.groups = [*old, *new]
-        self.parallelism = db.spark.sparkContext.defaultParallelism
         self.watermark = None if self.stream.watermark is None else timestamps.to_micros(self.stream.watermark)
 
     def build(self) -> Publication:
@@ -238,95 +230,59 @@ class _Builder:
         if outdated:
             batch.close_rows(SUBSCRIPTIONS, [among("subscription", outdated)])
 
-    def _found_here(self) -> pa.Table | None:
-        """As `_found`, made in the driver's process; None where there is too much."""
-        reader, now = self.db.direct, self.watermark
-        if reader is None or now is None:
-            return None
-        made = [FOUND_SCHEMA.empty_table()]
-        number = 0
-        for each in self.passes:
-            for columns, groups in by_partition(each.groups).items():
-                rows = self._rows_here(reader, each, columns, now)
-                if rows is None:
-                    return None
-                engine = Batches(groups, self.types, now, each.known)
-                found = _of_pass(engine.rows(batches_of(rows)), number, _joined(columns))
-                made.append(few.table_of(found, FOUND_SCHEMA))
-                number += len(groups)
-        return pa.concat_tables(made)
-
-    def _rows_here(self, reader: DirectReader, each: Pass, columns: tuple[str, ...], now: int) -> pa.Table | None:
-        """The events of a pass and what is remembered of their partitions; None where there is too much."""
-        last = self.last if each.begun else None
-        known = 0 if last is None else last.source_to
-        if not few.few_events(self.db, self.batch.source_to - known):
-            return None
-        settled = Condition("time", "<=", now)
-        asked = [[*few.of_stream(self.stream, known + 1, self.batch.source_to), settled]]
-        instances = None
-        if last is not None:
-            late = [] if last.watermark is None else [Condition("time", ">=", timestamps.to_micros(last.watermark) + 1)]
-            unsettled = [*few.of_stream(self.stream, 1, known), settled, *late]
-            count, _, _ = reader.bounds("events", "position", unsettled)
-            if not few.few_events(self.db, count):
-                return None
-            asked.append(unsettled)
-            where = [*published_rows(TABLES[INSTANCES], last), Condition("partitioned_by", "=", _joined(columns))]
-            if not few.few_bytes(self.db, INSTANCES, where):
-                return None
-            instances = reader.rows(INSTANCES, ("part", *INSTANCE_COLUMNS), where)
-        events = pa.concat_tables([reader.rows("events", EVENT_COLUMNS, where) for where in asked])
-        events = events.append_column("part", partition_values(events, columns))
-        rows = few.in_partition_order(events, instances, ("time", "position"))
-        missing = [name for name in INSTANCE_COLUMNS if name not in rows.column_names]
-        for name in missing:
-            rows = rows.append_column(name, pa.nulls(rows.num_rows, BATCH_SCHEMA.field(name).type))
-        return rows
-
-    def _found(self) -> list[TaskRows]:
+    @cached_property
+    def _works(self) -> list[PartitionWork]:
         """What `Batches` makes of the events of both passes."""
         found = []
         number = 0
         for each in self.passes:
             for columns, groups in by_partition(each.groups).items():
-                found.append(self._rows(each, columns, groups, number))
+                found.append(self._work(each, columns, groups, number))
                 number += len(groups)
         return found
+
+    def _work(self, each: Pass, columns: tuple[str, ...], groups: Sequence[Group], number: int) -> PartitionWork:
+        """What the subscriptions of a pass with one PARTITION BY make of their events, their groups counted on."""
+        types, now, known = self.types, self.watermark or 0, each.known
+        last = self.last if each.begun else None
+        taken = 0 if last is None else last.source_to
+        settled = between("time", None, self.watermark)
+        asked = [[*few.of_stream(self.stream, taken + 1, self.batch.source_to), *settled]]
+        instances = None
+        if last is not None:
+            late = None if last.watermark is None else timestamps.to_micros(last.watermark) + 1
+            asked.append([*few.of_stream(self.stream, 1, taken), *settled, *between("time", late, None)])
+            mine = Condition("partitioned_by", "=", _joined(columns))
+            where = (*published_rows(TABLES[INSTANCES], last), mine)
+            instances = Gather(INSTANCES, (PART, *INSTANCE_COLUMNS), where)
+
+        def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from _of_pass(Batches(groups, types, now, known).rows(batches), number, _joined(columns))
+
+        events = [events_of(where, columns, groups, types) for where in asked]
+        size = self.batch.source_to - taken
+        remembered = pa.schema([BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS])
+        return PartitionWork(events, size, instances, remembered, ("time", "position"), found, FOUND_SCHEMA)
+
+    def _found_here(self) -> pa.Table | None:
+        """What the driver's process makes; None where there is too much for it."""
+        made = [FOUND_SCHEMA.empty_table()]
+        for work in self._works:
+            rows = work.do_here(self.db)
+            if rows is None:
+                return None
+            made.append(rows)
+        return pa.concat_tables(made)
+
+    def _found(self) -> list[TaskRows]:
+        """What tasks make."""
+        return [work.give_to_tasks(self.db) for work in self._works]
 
     def _frame(self) -> DataFrame:
         """The same for Spark."""
         schema = from_arrow_schema(FOUND_SCHEMA)
         frames = [rows.given.mapInArrow(rows.made, schema) for rows in self._found()]
         return reduce(DataFrame.unionByName, frames) if frames else self.db.spark.createDataFrame([], schema)
-
-    def _rows(self, each: Pass, columns: tuple[str, ...], groups: Sequence[Group], number: int) -> TaskRows:
-        """What the subscriptions of a pass with one PARTITION BY make of their events, their groups counted on."""
-        types, now, known = self.types, self.watermark or 0, each.known
-        events = EventsReader(self.db).published(self.stream).where(F.unix_micros("time") <= F.lit(self.watermark))
-        amount = self.batch.source_to
-        if each.begun and self.last is not None:
-            late = None if self.last.watermark is None else timestamps.to_micros(self.last.watermark)
-            unsettled = F.lit(True) if late is None else F.unix_micros("time") > F.lit(late)
-            events = events.where((F.col("position") > self.last.source_to) | unsettled)
-            amount -= self.last.source_to
-        rows = event_rows(events, columns, groups, types)
-        remembered = MachineInstancesReader(self.db)
-        blank = self.db.table(INSTANCES).select("part", *INSTANCE_COLUMNS).limit(0)
-        if each.begun and self.last is not None:
-            advanced = rows.select(F.col("part").alias("advanced")).distinct()
-            states = remembered.instances(self.last, _joined(columns)).select("part", *INSTANCE_COLUMNS)
-            blank = states.join(advanced, F.col("part").eqNullSafe(F.col("advanced")), "left_semi")
-        rows = rows.unionByName(blank, allowMissingColumns=True)
-        tasks = max(self.parallelism, -(-amount // _TASK_EVENTS))
-
-        def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from _of_pass(Batches(groups, types, now, known).rows(batches), number, _joined(columns))
-
-        ordered = rows.repartition(tasks, "part").sortWithinPartitions(
-            "part", F.col("state_id").isNull(), "time", "position"
-        )
-        return TaskRows(ordered, found, FOUND_SCHEMA)
 
     def _totals(self, found: Found) -> list[Any]:
         """`Machines.totals` of every group, of all tasks together."""

@@ -10,12 +10,22 @@ import pytest
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.arrow_rows import frame_of
-from patternlake.delta_tables.partition_values import partition_column, shown_text
+from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.sessions import own_session
-from patternlake.udfs.partitions import PART, number_partitions, partition_values, portions_by_partition, rows_of_key
+from patternlake.udfs.partitions import (
+    CAST,
+    PART,
+    TEXTS,
+    number_partitions,
+    partition_values,
+    portions_by_partition,
+    rows_of_key,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, SparkSession
 
 MOMENTS = [None, -62_135_596_800_000_000, -1, 0, 1, 500_000, 86_400_000_000, 253_402_300_799_999_999]
 NUMBERS = [None, 0.0, 1.0, 0.5, 1e-7, 1 / 3, float("nan")]
@@ -60,6 +70,17 @@ COLUMNS: list[tuple[str, ...]] = [
     (), ("key",), ("x.y`z",), ("s",), ("key", "x.y`z"), ("x.y`z", "name", "key"),
     ("position",), ("time",), ("step", "probability"), ("probability", "key", "time"),
 ]  # fmt: skip
+
+
+def partition_column(columns: Sequence[str]) -> Column:
+    """`PART` as Spark computes it."""
+
+    def text(column: str) -> Column:
+        if column in TEXTS or column in CAST:
+            return F.col(column).cast("string")
+        return F.try_element_at("attributes", F.lit(column))
+
+    return F.array(*map(text, columns)).cast("array<string>").alias(PART)
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
