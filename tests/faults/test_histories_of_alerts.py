@@ -12,7 +12,7 @@ from webhook_receiver import receiving
 from patternlake.delta_tables.database import Database
 from tests.faults.alert_histories import History, patience
 
-HISTORIES = 200
+HISTORIES = 40
 TOGETHER = 20
 """So many histories share a database: to make one takes as long as some of them, and all that it holds is read again
 and again.
