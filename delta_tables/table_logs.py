@@ -6,6 +6,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property, lru_cache, partial
@@ -27,6 +28,7 @@ from patternlake.udfs.errors import StateError
 
 # Versions of the protocol that say no more than which columns partition a table and which statistics it has.
 _READER_VERSION = 1
+_PUBLICATIONS = "publications"
 _MOST_MADE = 16
 """So many things that were made of the rows of one version are kept."""
 _MOST_CONDITIONS = 64
@@ -105,6 +107,25 @@ class TableVersion:
         return frozenset(self.order)
 
 
+Seen = dict[str, TableVersion]
+"""Versions of a database's tables by plain name."""
+_SEEN: ContextVar[Seen | None] = ContextVar("versions that were seen", default=None)
+
+
+@contextmanager
+def one_look(seen: Seen) -> Iterator[None]:
+    """Let a thread look but once at each table of one database for what has the same `seen`, if it is in a store.
+
+    A look at a log there is two requests, and a question reads a table several times. Publications are looked at
+    before all else, so that other tables have what they tell of.
+    """
+    token = _SEEN.set(seen)
+    try:
+        yield
+    finally:
+        _SEEN.reset(token)
+
+
 class TableLogs:
     """The logs of the tables under a location.
 
@@ -131,13 +152,25 @@ class TableLogs:
         return f"{self._location}/{log_name(name)}"
 
     def current(self, name: str) -> TableVersion:
-        """The current version of a table.
+        """The current version of a table; within `one_look`, that of the first look.
 
         Raises
         ------
         UnreadableError
             There is no such table, or it has features that need Spark.
         """
+        seen = None if self._on_disk else _SEEN.get()
+        if seen is None:
+            return self._look_at(name)
+        if name not in seen:
+            version = self._look_at(name)
+            if name == _PUBLICATIONS:
+                # What they tell of may have come since another table was looked at.
+                seen.clear()
+            seen[name] = version
+        return seen[name]
+
+    def _look_at(self, name: str) -> TableVersion:
         try:
             with self._locks[name]:
                 known = self._known.get(name)

@@ -19,7 +19,7 @@ from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made, StateReader
 from patternlake.delta_tables.store_errors import list_folders
 from patternlake.delta_tables.store_options import options_of_spark
-from patternlake.delta_tables.table_logs import UnreadableError
+from patternlake.delta_tables.table_logs import Seen, UnreadableError, one_look
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.sql_ext.lake import READER, Lake, in_own_session
 from patternlake.sql_ext.learning import Learned
@@ -146,10 +146,11 @@ def _through_spark(database: Database) -> SparkReader:
 
 
 class _Fallback:
-    """Reads directly, and through Spark what cannot be read so."""
+    """Reads directly, and through Spark what cannot be read so; for one call, which looks at each table once."""
 
     def __init__(self, direct: DirectReader, database: Database) -> None:
         self._direct, self._database = direct, database
+        self._seen: Seen = {}
 
     @property
     def place(self) -> tuple[str, dict[str, str]]:
@@ -185,7 +186,8 @@ class _Fallback:
 
     def _read(self, read: Callable[[StateReader], _Read]) -> _Read:
         try:
-            return read(self._direct)
+            with one_look(self._seen):
+                return read(self._direct)
         except UnreadableError as error:
             logger.info("%s; Spark reads it", error)
         except OSError as error:

@@ -18,6 +18,7 @@ from deltalake import write_deltalake
 
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.table_logs import Seen, one_look
 from tests.object_store import BUCKET, ObjectStore, packages
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.timeout(1200)]
@@ -291,3 +292,31 @@ def test_a_small_file_is_one_request(store: ObjectStore) -> None:
     assert reader.rows("letters", ["text", "number"]).sort_by("number") == rows.select(["text", "number"])
     read = [line for line in store.requests()[before:] if "_delta_log" not in line]
     assert sorted(line.split()[0] for line in read) == ["GET", "GET"]
+
+
+def test_a_call_looks_once_at_a_table(store: ObjectStore) -> None:
+    location, options = f"s3://{BUCKET}/looks", store.options()
+
+    def write(table: str, number: int) -> None:
+        row = pa.table({"number": [number]})
+        write_deltalake(f"{location}/{table}_log", row, mode="append", storage_options=options)
+
+    for table in ("publications", "letters"):
+        write(table, 1)
+    reader = DirectReader(location, TableCache(1 << 20), options)
+
+    def numbers(table: str) -> list[int]:
+        return sorted(reader.rows(table, ["number"])["number"].to_pylist())
+
+    seen: Seen = {}
+    with one_look(seen):
+        assert numbers("letters") == [1]
+        write("letters", 2)
+        assert numbers("letters") == [1]
+        before = len(store.requests())
+        assert numbers("letters") == [1]
+        assert len(store.requests()) == before
+        assert numbers("publications") == [1]
+        assert numbers("letters") == [1, 2], "of what is published nothing may be missing"
+    write("letters", 3)
+    assert numbers("letters") == [1, 2, 3]
