@@ -20,6 +20,7 @@ from sql.empty_database import lay
 from sql.small_tables import asked
 
 import patternlake
+from patternlake.delta_tables.batches import WRITTEN
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.opening import open_database
@@ -277,13 +278,13 @@ def frame_texts(frame: DataFrame) -> list[str]:
 
 def _texts_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(
-        repr([(name, _without_query(name, value)) for name, value in row.items() if name not in _OF_A_RUN])
+        repr([(name, _without_run(name, value)) for name, value in row.items() if name not in _OF_A_RUN])
         for row in rows
     )
 
 
-def _without_query(name: str, value: Any) -> Any:
-    """The id of a stream's query is drawn when its first run starts."""
+def _without_run(name: str, value: Any) -> Any:
+    """The id of a stream's query is drawn when its first run starts, and what was written names the database."""
     if name != "source" or not isinstance(value, str):
         return value
-    return {key: each for key, each in json.loads(value).items() if key != "query"}
+    return {key: each for key, each in json.loads(value).items() if key not in ("query", WRITTEN)}
