@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from patternlake.udfs.errors import PatternError
+from patternlake.udfs.errors import PatternError, UnsupportedOperatorError
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import planned
@@ -101,15 +101,23 @@ def compile_asked(query: Query, *, verify: bool, scope: Scope, policy: str, name
     PatternError
         As of `query.compile_pattern`; with `verify` what the kleene engine refuses.
     """
+    own: PatternError | None = None
     if not verify or engines.is_matched_by_itself(query, "sketch"):
         try:
             return compile_own(query, verify=verify, scope=scope, policy=policy, names_are_tokens=names_are_tokens)
-        except PatternError:
+        except PatternError as refusal:
             # An AND of many names, aggregates of A[3]: what the sketch engine has no room for.
             if not verify:
                 raise
+            own = refusal
     engines.check(query, "sketch")
-    return lent(compile_kleene(query, scope, policy=policy), names_are_tokens=names_are_tokens)
+    try:
+        return lent(compile_kleene(query, scope, policy=policy), names_are_tokens=names_are_tokens)
+    except PatternError:
+        # Of predicates the kleene engine takes more, and so has more to say.
+        if isinstance(own, UnsupportedOperatorError):
+            raise own from None
+        raise
 
 
 def lent(pattern: KleenePattern, *, names_are_tokens: bool) -> SketchPattern:

@@ -266,6 +266,7 @@ def test_names_are_those_of_all_tokens() -> None:
         ("A ; B+ PARTITION BY n", {}, "write PARTITION BY who, or ask match_pattern, which takes any column"),
         ("A ; B+", {"after_match": "last C"}, "C is not an operand that takes events"),
         ("A ; B", {"after_match": "last B"}, "after_match must be one of past_last, next"),
+        (" ; ".join(["A"] * 201), {}, "a pattern has at most 200 operands"),
         ("A ; B+", {"verify": False}, "leave out verify => false"),
     ],
 )
