@@ -17,7 +17,7 @@ from patternlake.jobs import side_by_side as sides
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.messages import message
 from patternlake.jobs.progress.reporting import LoggedProgress, Progress, default_progress
-from patternlake.jobs.steps import ALL, JOBS, Step, steps, stream_of, waited_for
+from patternlake.jobs.steps import ALL, JOBS, Step, check_backfill, steps, stream_of, waited_for
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import PatternLakeError
 
@@ -34,6 +34,7 @@ def run(
     *,
     object: str | None = None,
     rebuild: bool = False,
+    backfill: str | None = None,
     progress: Progress | None = None,
     side_by_side: int | None = None,
 ) -> list[Summary]:
@@ -58,6 +59,9 @@ def run(
     rebuild
         Start the objects anew, under the configuration as it is now; the former state stays readable by `as_of`
         until maintenance forgets it.
+    backfill
+        ``FROM..TO``: `ingest` takes in the late rows of this span, too, as if they had come in time; what is kept of
+        their streams is made anew.
     progress
         Hears of every object, in the thread that calls; by default, the output of the cell in a notebook, and
         elsewhere the log.
@@ -75,7 +79,8 @@ def run(
     ConfigurationError
         The file has problems, one line each.
     ArgumentError
-        There is no such job or object, the job has nothing to rebuild, or `side_by_side` is not 1 or more.
+        There is no such job or object, the job has nothing to rebuild, `backfill` is no span or goes with `rebuild` or
+        without `ingest`, or `side_by_side` is not 1 or more.
     PatternLakeError
         From a job: of its own class, with the job's and the object's name in the message. Where several have failed,
         the first of them in the order of the run; the log, at level ERROR, has the others.
@@ -83,10 +88,14 @@ def run(
     sides.check(side_by_side)
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     planned = steps(loaded, job, object=object, rebuild=rebuild)
+    check_backfill(backfill, planned, rebuild=rebuild)
     database = open_database(spark, loaded.database, loaded.location, loaded.storage_options)
     workers.check(spark)
     with default_progress(spark) if progress is None else nullcontext(progress) as heard:
-        return list(perform(database, loaded, planned, rebuild=rebuild, progress=heard, side_by_side=side_by_side))
+        summaries = perform(
+            database, loaded, planned, rebuild=rebuild, backfill=backfill, progress=heard, side_by_side=side_by_side
+        )
+        return list(summaries)
 
 
 def perform(
@@ -95,6 +104,7 @@ def perform(
     planned: Iterable[Step],
     *,
     rebuild: bool = False,
+    backfill: str | None = None,
     sparing: bool = False,
     progress: Progress | None = None,
     side_by_side: int | None = None,
@@ -107,7 +117,7 @@ def perform(
         The open database.
     configuration, planned
         What `steps` was given, and what it gave.
-    rebuild, progress, side_by_side
+    rebuild, backfill, progress, side_by_side
         As for `run`.
     sparing
         Maintain only what an earlier step took further: for rounds that follow each other closely.
@@ -123,7 +133,7 @@ def perform(
         return
     with held_lease(database):
         yield from _perform(
-            database, configuration, listed, rebuild, sparing, progress or LoggedProgress(), side_by_side
+            database, configuration, listed, rebuild, backfill, sparing, progress or LoggedProgress(), side_by_side
         )
 
 
@@ -132,6 +142,7 @@ def _perform(
     configuration: Configuration,
     listed: Sequence[Step],
     rebuild: bool,
+    backfill: str | None,
     sparing: bool,
     heard: Progress,
     side_by_side: int | None,
@@ -154,6 +165,8 @@ def _perform(
                 if _has_no_matches_yet(database, configuration, step):
                     logger.info("%s of %r: its stream of matches has none yet", step.job, step.object)
                     return Summary(step.job, step.object, None, 0, 0, 0, 0, 0.0)
+                if backfill is not None and job.backfill is not None:
+                    return job.backfill(database, step.object, configuration, backfill)
                 return job.work(database, step.object, configuration, rebuild and job.maintains)
 
         return work

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from patternlake.delta_tables.database import Database
 from patternlake.jobs.configuration.file import Configuration
@@ -16,7 +16,7 @@ from patternlake.udfs.errors import ArgumentError
 
 ALL = "all"
 
-_Work = Callable[[Database, str, Configuration, bool], Summary]
+_How = TypeVar("_How", bool, str)
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,17 @@ class Job:
         Name of the stream that an object reads; that of the object where there is no such function.
     reads
         Job and object whose results an object reads, where that is another one than the stream's ingest.
+    backfill
+        Does the work, and takes in the late rows of a span: database, object, configuration, ``FROM..TO`` → summary.
     """
 
     objects: Callable[[Configuration], Iterable[str]]
-    work: _Work
+    work: Callable[[Database, str, Configuration, bool], Summary]
     maintains: bool = True
     finish: Callable[[Database, Sequence[str]], None] | None = None
     stream: Callable[[Configuration, str], str] | None = None
     reads: Callable[[Configuration, str], tuple[str, str] | None] | None = None
+    backfill: Callable[[Database, str, Configuration, str], Summary] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,16 @@ class Step:
     object: str
 
 
-def _keeping(section: Callable[[Configuration, str], Mapping[str, Any] | None]) -> Callable[[_Work], _Work]:
+def _keeping(
+    section: Callable[[Configuration, str], Mapping[str, Any] | None],
+) -> Callable[[Callable[[Database, str, Configuration, _How], Summary]], Callable[..., Summary]]:
     """Let what a job publishes keep the section of the configuration that it was run with."""
 
-    def keep(work: _Work) -> _Work:
+    def keep(work: Callable[[Database, str, Configuration, _How], Summary]) -> Callable[..., Summary]:
         @wraps(work)
-        def keeping(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+        def keeping(database: Database, name: str, configuration: Configuration, how: _How) -> Summary:
             written = write_origin(configuration, section(configuration, name))
-            return work(replace(database, written=written), name, configuration, rebuild)
+            return work(replace(database, written=written), name, configuration, how)
 
         return keeping
 
@@ -71,7 +76,19 @@ def _keeping(section: Callable[[Configuration, str], Mapping[str, Any] | None]) 
 
 @_keeping(write_stream)
 def _ingest(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    return _take_in(database, name, configuration, rebuild=rebuild)
+
+
+@_keeping(write_stream)
+def _backfill(database: Database, name: str, configuration: Configuration, span: str) -> Summary:
+    return _take_in(database, name, configuration, span=span)
+
+
+def _take_in(
+    database: Database, name: str, configuration: Configuration, *, rebuild: bool = False, span: str | None = None
+) -> Summary:
     from patternlake.delta_tables.stream_views import view_stream
+    from patternlake.jobs.ingest.backfill import parse_span
     from patternlake.jobs.ingest.job import ingest
     from patternlake.jobs.ingest.matches import ingest_matches
 
@@ -80,7 +97,8 @@ def _ingest(database: Database, name: str, configuration: Configuration, rebuild
         summary = ingest_matches(database, name, stream, rebuild=rebuild)
     else:
         warned = configuration.quarantine_warning if stream.quarantine_warning is None else stream.quarantine_warning
-        summary = ingest(database, name, stream, rebuild=rebuild, quarantine_warning=warned)
+        backfill = None if span is None else parse_span(span, stream.timezone)
+        summary = ingest(database, name, stream, rebuild=rebuild, backfill=backfill, quarantine_warning=warned)
     if summary.batches:
         view_stream(database, name, stream.meaning)
     return summary
@@ -177,7 +195,7 @@ def _read_by_alert(configuration: Configuration, name: str) -> tuple[str, str]:
 
 
 JOBS: dict[str, Job] = {
-    "ingest": Job(lambda configuration: configuration.streams, _ingest, reads=_read_by_ingest),
+    "ingest": Job(lambda configuration: configuration.streams, _ingest, backfill=_backfill, reads=_read_by_ingest),
     "sketch": Job(lambda configuration: configuration.sketches, _sketch),
     "trends": Job(lambda configuration: configuration.trends, _trends, stream=_stream_of_trend),
     "groups": Job(lambda configuration: configuration.groups, _groups, stream=_stream_of_group),
@@ -230,6 +248,25 @@ def steps(
             f"nothing is configured for {', '.join(asked)} under {object!r}{suggest(object, names)}; known: {quoted}"
         )
     return chosen
+
+
+def check_backfill(span: str | None, planned: Iterable[Step], *, rebuild: bool) -> None:
+    """Refuse a backfill that no step does, or whose span is none; None: there is none.
+
+    Raises
+    ------
+    ArgumentError
+        See there.
+    """
+    if span is None:
+        return
+    from patternlake.jobs.ingest.backfill import parse_span
+
+    parse_span(span)
+    if rebuild:
+        raise ArgumentError("a rebuild reads all rows of the source, late ones too; leave the backfill out")
+    if not any(JOBS[step.job].backfill for step in planned):
+        raise ArgumentError("a backfill is done by the job 'ingest' of a stream; name it among the jobs")
 
 
 def _chosen_jobs(asked: Sequence[str], rebuild: bool) -> list[str]:

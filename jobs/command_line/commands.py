@@ -18,7 +18,7 @@ from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.completion import completion_init, get_completion_script  # type: ignore[attr-defined]
@@ -201,6 +201,15 @@ def run(
     conf: Conf,
     object: Annotated[str | None, typer.Option("--object", metavar="NAME", help="Only this object.")] = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Start anew, with the configuration as it is.")] = False,
+    backfill: Annotated[
+        str | None,
+        typer.Option(
+            "--backfill",
+            metavar="FROM..TO",
+            help="Let ingest take in late rows of these times, whatever the lateness, such as 2024-01-01..2024-02-01.",
+            show_default=False,
+        ),
+    ] = None,
     watch: Annotated[
         float | None, typer.Option("--watch", metavar="SECONDS", help="Run again, with this pause, until Ctrl-C.")
     ] = None,
@@ -229,13 +238,13 @@ def run(
 ) -> None:
     """Run jobs on everything configured for them, or on one object; one line of JSON for each.
 
-    With --watch, --rebuild holds for the first round; later rounds report only what is new, and maintain only that.
-    Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and the next run takes
-    the batch over.
+    With --watch, --rebuild and --backfill hold for the first round; later rounds report only what is new, and maintain
+    only that. Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and the next run
+    takes the batch over.
     """
     from patternlake.jobs.command_line.local_spark import spark_for
     from patternlake.jobs.configuration.file import Configuration
-    from patternlake.jobs.steps import steps
+    from patternlake.jobs.steps import check_backfill, steps
 
     if watch is not None and not watch > 0:
         raise typer.BadParameter(f"{watch:g} is no pause; more than 0 seconds", param_hint="'--watch'")
@@ -249,13 +258,17 @@ def run(
     with failing(verbose) as console:
         configuration = Configuration.load(conf)
         planned = steps(configuration, jobs, object=object, rebuild=rebuild)
+        check_backfill(backfill, planned, rebuild=rebuild)
         if not planned:
             _tell(console, f"nothing is configured for {', '.join(jobs)} in {conf}")
             return
         with spark_for(configuration, create=True, verbose=verbose) as spark:
             # SIGTERM, from a supervisor or a container's end, is Ctrl-C here; Spark has set that up to cancel its work.
             signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-            with closing(_round(spark, configuration, planned, console, side_by_side, quiet, rebuild=rebuild)) as first:
+            rounds = _round(
+                spark, configuration, planned, console, side_by_side, quiet, rebuild=rebuild, backfill=backfill
+            )
+            with closing(rounds) as first:
                 _write_summaries(_noting_refused(first, fail_on_quarantine, refused))
             while watch is not None and not refused:
                 try:
@@ -513,7 +526,7 @@ def _round(
     console: Console,
     side_by_side: int | None,
     quiet: bool,
-    **how: bool,
+    **how: Any,
 ) -> Generator[Summary, None, None]:
     from patternlake.delta_tables.opening import open_database
     from patternlake.jobs.progress.reporting import ShownProgress

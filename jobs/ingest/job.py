@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -18,11 +18,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from patternlake.delta_tables import phases, timestamps
-from patternlake.delta_tables.batches import Batch, numbers
+from patternlake.delta_tables.batches import WRITTEN, Batch, numbers
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.sessions import made_within
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration, meaning_as_now
+from patternlake.jobs.ingest import backfill as filling
 from patternlake.jobs.ingest.batch_counts import Total, warning
 from patternlake.jobs.ingest.bringing import bringing
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
@@ -61,6 +62,7 @@ def ingest(
     stream: StreamConfiguration,
     *,
     rebuild: bool = False,
+    backfill: filling.Span | None = None,
     quarantine_warning: float = QUARANTINE_WARNING,
 ) -> Summary:
     """Read what a stream's source has gained since the last run.
@@ -75,6 +77,8 @@ def ingest(
         The stream and its configuration.
     rebuild
         Read the source from its beginning, as a new incarnation of the stream; the former one stays for `as_of`.
+    backfill
+        Then take in the late rows of this span, as a new incarnation; see `ingest.backfill`.
     quarantine_warning
         Share of a batch above which quarantined rows are worth a warning, in the log and in the summary.
 
@@ -106,24 +110,26 @@ def ingest(
         "spark.sql.maxConcurrentOutputFileWriters": "64",
     }
     with db.apart(settings) as own:
-        run = _Run(own, name, stream, quarantine_warning)
+        run = _Run(own, name, stream, quarantine_warning, backfill)
         try:
             run.perform(rebuild)
         except ChangedSourceError as error:
             if stream.on_change != "rebuild" or rebuild:
                 raise
             logger.warning("%s; reading the source anew", error)
-            run = _Run(own, name, stream, quarantine_warning)
+            run = _Run(own, name, stream, quarantine_warning, backfill)
             run.perform(rebuild=True)
+        if backfill is not None:
+            run.fill(backfill)
         run.tell_ties()
     return Summary(
         job=JOB,
         object=name,
         batch_id=run.published[-1].batch_id if run.published else None,
         batches=len(run.published),
-        rows_in=sum(publication.rows_in for publication in run.published),
-        rows_out=sum(publication.rows_out for publication in run.published),
-        rows_quarantined=sum(publication.rows_quarantined for publication in run.published),
+        rows_in=run.rows_in,
+        rows_out=run.rows_out,
+        rows_quarantined=run.rows_quarantined,
         seconds=round(time.monotonic() - started, 3),
         rows_repeated=run.repeated,
         warnings=tuple(run.warnings),
@@ -138,7 +144,11 @@ class _Run:
     name: str
     stream: StreamConfiguration
     quarantine_warning: float
+    backfill: filling.Span | None = None
     published: list[Publication] = field(default_factory=list)
+    rows_in: int = 0
+    rows_out: int = 0
+    rows_quarantined: int = 0
     repeated: int = 0
     warnings: list[str] = field(default_factory=list)
     ties: Ties = field(default_factory=Ties)
@@ -155,6 +165,11 @@ class _Run:
         self.spark: SparkSession = db.spark
         phases.at("looking for new files", unit=None)
         self.object_state = object_state = load_object_state(db, JOB, name, name)
+        begun_span = None if rebuild or not object_state.pending else object_state.pending[-1].source.get(filling.KEY)
+        if begun_span is not None:
+            logger.info("stream %r: a backfill that was begun is done first", name)
+            self.fill(filling.Span(*begun_span))
+            object_state = self.object_state
         latest, pending = object_state.latest, object_state.pending
         if latest is not None and not rebuild and not (pending and pending[-1].rebuild):
             _refuse_changes(name, latest.configuration, self.stream.meaning)
@@ -167,9 +182,9 @@ class _Run:
         self.latest = latest
         own = latest if latest is not None and latest.base_batch == self.base else None
         begun = None if rebuild or not pending else pending[-1]
-        number, _ = numbers(db, JOB, name, name, object_state)
-        path = db.folder("checkpoints", str(number), str(self.base))
-        self.checkpoint = Checkpoint(self.spark, path, name)
+        self._find_checkpoint(own.source if own is not None else begun.source if begun is not None else {})
+        newest = own or begun
+        self.epoch_0 = self.base if newest is None else newest.batch_id - int(newest.source["epoch"])
         if rebuild:
             self.checkpoint.delete()
         known = own.source if own is not None else begun.source if begun is not None else {}
@@ -218,6 +233,54 @@ class _Run:
             self.checkpoint.schema = schema
         self._query()
 
+    def fill(self, span: filling.Span) -> None:
+        """Take in the late rows of a span, after all that the source has; nothing where there are none."""
+        former = self.object_state.latest
+        if former is None:
+            return
+        _refuse_changes(self.name, former.configuration, self.stream.meaning)
+        self.base = former.base_batch
+        self._find_checkpoint(former.source)
+        source = Source(self.spark, self.name, self.stream)
+        schema = (self.checkpoint.schema if source.kind != "delta" else None) or source.schema()
+        if schema is None:
+            raise SourceError(f"stream {self.name!r}: source {source.shown} has no columns any more; nothing was done")
+        columns = EventColumns(self.name, self.stream)
+        columns.check(source.empty(schema), source.unread)
+        read = {key: value for key, value in former.source.items() if key not in (WRITTEN, "bad_files", filling.KEY)}
+        done = filling.backfill(
+            self.db,
+            self.name,
+            columns,
+            schema,
+            span,
+            former=former,
+            object_state=self.object_state,
+            source={**read, _CHECKPOINT: self.folder},
+            after=former.batch_id - len(self.published),
+        )
+        if done is None:
+            logger.info("stream %r: no late rows from %d to %d", self.name, span.first, span.until)
+            return
+        # What this run brought and refused as late has been counted.
+        self.rows_in += done.rows - done.fresh
+        self.rows_out += done.rows - done.refused
+        self.rows_quarantined += done.refused - done.fresh
+        self._note(done.publication)
+
+    def _find_checkpoint(self, read: Mapping[str, Any]) -> None:
+        """Open the checkpoint of what a batch says it has read: behind a backfill, that of the stream before it."""
+        self.folder = int(read.get(_CHECKPOINT, self.base))
+        number, _ = numbers(self.db, JOB, self.name, self.name, self.object_state)
+        path = self.db.folder("checkpoints", str(number), str(self.folder))
+        self.checkpoint = Checkpoint(self.spark, path, self.name)
+
+    def _note(self, publication: Publication) -> None:
+        """Go on from a batch that was published."""
+        self.latest = publication
+        self.object_state = self.object_state.after(publication)
+        self.published.append(publication)
+
     def _with_new_fields(self, schema: T.StructType) -> T.StructType:
         """The columns of a source, with those that later files have beside them; rows before have NULL there."""
         if self.checkpoint.schema is None or self.source.kind not in _FIELDS_BY_NAME:
@@ -254,7 +317,7 @@ class _Run:
     def _batch(self, rows: DataFrame, epoch: int) -> None:
         db, latest = self.db, self.latest
         made_within(rows.sparkSession, db.spark)
-        batch_id = self.base + epoch
+        batch_id = self.epoch_0 + epoch
         if latest is not None and batch_id <= latest.batch_id:
             logger.info("stream %r: epoch %d is published as batch %d already", self.name, epoch, batch_id)
             return
@@ -269,7 +332,7 @@ class _Run:
             parallelism = db.spark.sparkContext.defaultParallelism
             session = prepared.sparkSession
             warned = [f"stream {self.name!r}: file {file} {reason}; left out" for file, reason in bad_files.items()]
-            warned += filter(None, [warning(self.name, found, self.quarantine_warning)])
+            warned += filter(None, [warning(self.name, self._unfilled(found), self.quarantine_warning)])
             good = found.pop(None, Total())
             repeated = found.get(REPEAT, Total()).rows
             refused = evaluated.refused
@@ -290,6 +353,7 @@ class _Run:
                     "offset": self.checkpoint.offset(epoch),
                     "origin": self.source.shown,
                     **({"bad_files": bad_files} if bad_files else {}),
+                    **({_CHECKPOINT: self.folder} if self.folder != self.base else {}),
                 },
                 source_from=first,
                 source_to=first + good.rows,
@@ -329,14 +393,15 @@ class _Run:
         self.warnings += warned
         for told in warned:
             logger.warning("%s", told)
-        self.latest = publication
-        self.object_state = self.object_state.after(publication)
-        self.published.append(publication)
+        self.rows_in += rows_in
+        self.rows_out += good.rows
+        self.rows_quarantined += refused
+        self._note(publication)
         logger.info("stream %r: batch %d, %d rows in, %d quarantined", self.name, batch_id, rows_in, refused)
 
     def _evaluate(self, rows: DataFrame, epoch: int, before: Publication | None, stack: ExitStack) -> EvaluatedRows:
         """The rows of a batch; one that was begun leaves out the files that it left out then."""
-        batch_id = self.base + epoch
+        batch_id = self.epoch_0 + epoch
         begun = next((intent for intent in self.object_state.pending if intent.batch_id == batch_id), None)
         bad: dict[str, str] = {} if begun is None else dict(begun.source.get("bad_files", {}))
         files = [] if self.source.kind == "delta" else self.checkpoint.files_of(epoch)
@@ -344,6 +409,10 @@ class _Run:
         judge = Judge(self.db, evaluation, before)
         bring = bringing(self.db, self.source, files, stack)
         return evaluation.rows(rows, files, judge.judged, stack, bad=bad, bring=bring)
+
+    def _unfilled(self, found: dict[str | None, Total]) -> dict[str | None, Total]:
+        """What a batch amounts to, without late rows where these are going to be taken in."""
+        return {reason: total for reason, total in found.items() if self.backfill is None or reason != filling.LATE}
 
     def _watermark(self, last: int | None, before: Publication | None) -> Any:
         lateness = self.stream.allowed_lateness
@@ -365,6 +434,10 @@ class _Run:
                 f"stream {self.name!r}: batch {batch.batch_id} had events up to position {batch.source_to} when it was "
                 f"begun and has now up to {source_to}: the source was changed in between; run with --rebuild"
             )
+
+
+_CHECKPOINT = "checkpoint"
+"""Key in what a batch says it has read: the first batch of the checkpoint's folder, where it is not the base."""
 
 
 def _later(one: int | None, other: Any) -> int | None:

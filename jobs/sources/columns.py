@@ -132,6 +132,10 @@ class EventColumns:
         if problems:
             raise ConfigurationError("\n".join(problems))
 
+    def time_of(self, source: DataFrame) -> Column:
+        """The time of each row of a source; NULL where it has none."""
+        return _try(source, self.stream.time).try_cast("timestamp")
+
     def used(self, source: DataFrame) -> dict[str, bool]:
         """The source's columns that the stream's expressions read, and whether the key or the event's id does."""
         vital = {c for key, text in self._expressions() if key in _VITAL for c in columns_read(source, text)}

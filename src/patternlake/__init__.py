@@ -275,6 +275,7 @@ def run(
     *,
     object: str | None = None,
     rebuild: bool = False,
+    backfill: str | None = None,
     progress: Progress | None = None,
     side_by_side: int | None = None,
 ) -> list[Summary]:
@@ -297,6 +298,9 @@ def run(
         Only the object of this name.
     rebuild
         Start the objects anew, under the configuration as it is.
+    backfill
+        ``FROM..TO``, as in ``2024-01-01..2024-02-01``: `ingest` takes in late rows of these times, too, whatever the
+        lateness; what is kept of their streams is made anew.
     progress
         Hears of every object, in the thread that calls; by default, the output of the cell in a notebook, and
         elsewhere the log.
@@ -314,7 +318,8 @@ def run(
     patternlake.udfs.errors.ConfigurationError
         The file has problems, one line each.
     patternlake.udfs.errors.ArgumentError
-        There is no such job or object, the job has nothing to rebuild, or `side_by_side` is not 1 or more.
+        There is no such job or object, the job has nothing to rebuild, `backfill` is no span or goes with `rebuild` or
+        without `ingest`, or `side_by_side` is not 1 or more.
     patternlake.udfs.errors.PatternLakeError
         From a job: of its own class, with the job's and the object's name in the message. Where several have failed,
         the first of them in the order of the run; the log, at level ERROR, has the others.
@@ -322,7 +327,14 @@ def run(
     from patternlake.jobs.running import run as start
 
     return start(
-        spark, configuration, job, object=object, rebuild=rebuild, progress=progress, side_by_side=side_by_side
+        spark,
+        configuration,
+        job,
+        object=object,
+        rebuild=rebuild,
+        backfill=backfill,
+        progress=progress,
+        side_by_side=side_by_side,
     )
 
 

@@ -96,7 +96,7 @@ def test_help_in_python_lists_the_options_of_every_door() -> None:
     for door, options in {
         "session": ("location", "master", "database", "create", "settings", "storage_options"),
         "enable": ("spark", "database", "location", "create", "storage_options"),
-        "run": ("spark", "configuration", "job", "object", "rebuild", "progress", "side_by_side"),
+        "run": ("spark", "configuration", "job", "object", "rebuild", "backfill", "progress", "side_by_side"),
         "serve": (
             "configuration",
             "host",
@@ -436,7 +436,7 @@ def test_the_packages_warnings_reach_standard_error_and_no_handler_is_left(
     [
         ("patternlake exp", {"export"}),
         ("patternlake run p", {"patterns", "predict"}),
-        ("patternlake run ingest --fail", {"--fail-on-quarantine"}),
+        ("patternlake run ingest --back", {"--backfill"}),
         ("patternlake completion f", {"fish"}),
     ],
 )
