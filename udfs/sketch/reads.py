@@ -10,7 +10,7 @@ from typing import Any
 from patternlake.udfs.published import Published
 from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.sketch.batch import part_segments
-from patternlake.udfs.sketch.request import Compile, SketchRequest, SketchState, check_call, compile_own
+from patternlake.udfs.sketch.request import SketchRequest, SketchState, check_call
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ class SketchReads:
     segments_together: int
 
 
-def check_request(
-    arguments: Mapping[str, Any], publication: Published, known: Sequence[str], compile: Compile = compile_own
-) -> SketchReads:
+def check_request(arguments: Mapping[str, Any], publication: Published, known: Sequence[str]) -> SketchReads:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -48,8 +46,6 @@ def check_request(
         What `sketch` published of the stream.
     known
         Streams that have a sketch.
-    compile
-        As of `check_call`.
 
     Raises
     ------
@@ -63,7 +59,7 @@ def check_request(
         raise AssertionError("without a sketch every call is refused")
     source, state = json.loads(at.source), json.loads(at.state)
     gone = json.loads(newest.state) if newest.base_batch == at.base_batch else state
-    request = check_call(arguments, SketchState(at.configuration, at.state, gone.get("floors", [])), known, compile)
+    request = check_call(arguments, SketchState(at.configuration, at.state, gone.get("floors", [])), known)
     sizing = state["plans"][0]["sizing"]
     return SketchReads(
         request,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.language.predicate.scopes import Scope
 from patternlake.udfs.language.query.names import key_word, quoted
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.language.query.tree import Query
 from patternlake.udfs.limits import MAX_MATCHES, MOST_NAMES
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.requests import compile_once
@@ -146,25 +145,7 @@ class SketchRequest:
         return (["body"] if below else []) + (["top"] if max(lowest) == top else [])
 
 
-class Compile(Protocol):
-    """Compiles a query for the engine that matches it."""
-
-    def __call__(
-        self, query: Query, *, verify: bool, scope: Scope, policy: str, names_are_tokens: bool
-    ) -> SketchPattern:
-        """Parameters and errors as of `query.compile_pattern`; `policy` is the one that it is asked with."""
-
-
-def compile_own(query: Query, *, verify: bool, scope: Scope, policy: str, names_are_tokens: bool) -> SketchPattern:
-    """Compile a query that the sketch engine matches by itself; as of `Compile`."""
-    pattern = compile_pattern(query, verify=verify, scope=scope, names_are_tokens=names_are_tokens)
-    conditions(pattern)
-    return pattern
-
-
-def check_call(
-    arguments: Mapping[str, Any], sketch: SketchState | None, known: Sequence[str], compile: Compile = compile_own
-) -> SketchRequest:
+def check_call(arguments: Mapping[str, Any], sketch: SketchState | None, known: Sequence[str]) -> SketchRequest:
     """The request of a call; checks everything that can be checked before data is read.
 
     Parameters
@@ -175,8 +156,6 @@ def check_call(
         The sketch that answers, or None where there is none.
     known
         Streams that have a sketch.
-    compile
-        A function of a module that compiles the pattern.
 
     Raises
     ------
@@ -190,31 +169,15 @@ def check_call(
             f"there is no sketch of a stream {arguments['stream']!r}; streams with a sketch: {streams}. Configure one "
             "under `sketches` and run `sketch`, or ask match_pattern, which needs none"
         )
-    request = compile_once(_Compiler(compile), dict(arguments), sketch.configuration, sketch.state, sketch.floors)
+    request = compile_once(_compile, dict(arguments), sketch.configuration, sketch.state, sketch.floors)
     # match_exists has no `truncate`: it says NULL.
     if "truncate" in arguments and not request.verify and not request.truncate:
         _refuse_dropped(request)
     return request
 
 
-@dataclass(frozen=True)
-class _Compiler:
-    """Makes requests of what `compile_once` takes; two of one function are the same."""
-
-    compile: Compile
-
-    def __call__(
-        self, arguments: Mapping[str, Any], configured: str, kept: str, floors: Sequence[Mapping[str, Any]]
-    ) -> SketchRequest:
-        return _compile(self.compile, arguments, configured, kept, floors)
-
-
 def _compile(
-    compile: Compile,
-    arguments: Mapping[str, Any],
-    configured: str,
-    kept: str,
-    floors: Sequence[Mapping[str, Any]],
+    arguments: Mapping[str, Any], configured: str, kept: str, floors: Sequence[Mapping[str, Any]]
 ) -> SketchRequest:
     configuration, state = json.loads(configured), json.loads(kept)
     stream = configuration["stream"]
@@ -222,17 +185,17 @@ def _compile(
     verify = given(arguments, "verify", True)
     scope = Scope.of_stream(stream, arguments.get("params"))
     named = "name" in (stream.get("tokens") or ["name"])
-    policy = given(arguments, "policy", "skip_till_next")
-    max_matches = given(arguments, "max_matches", MAX_MATCHES)
-    check_arguments(policy, "next", max_matches)
-    pattern = compile(query, verify=verify, scope=scope, policy=policy, names_are_tokens=named)
+    pattern = compile_pattern(query, verify=verify, scope=scope, names_are_tokens=named)
+    conditions(pattern)
     if len(pattern.names) > MOST_NAMES:
         raise ArgumentError(
             f"the pattern has {len(pattern.names):,} different names; at most {MOST_NAMES:,} are possible: ask several "
             "questions, or give the stream a token that stands for many names"
         )
+    policy = given(arguments, "policy", "skip_till_next")
     after_match = given(arguments, "after_match", "past_last")
-    check_arguments(policy, after_match, max_matches, None if pattern.lent is None else pattern.lent.operands)
+    max_matches = given(arguments, "max_matches", MAX_MATCHES)
+    check_arguments(policy, after_match, max_matches)
     height = len(state["plans"][0]["sizing"]["levels"])
     level = given(arguments, "level", 0)
     _check_level(arguments["stream"], level, height, verify)
@@ -308,7 +271,7 @@ def _check_keys(
         if strange or len(pattern.partition) > 1:
             raise ArgumentError(
                 f"PARTITION BY {', '.join(map(quoted, pattern.partition))}: match_seq partitions by the stream's key "
-                f"only; write PARTITION BY {key_word(stream['key'])}, or ask match_pattern, which takes any column"
+                f"only; write PARTITION BY {key_word(stream['key'])}"
             )
     if not one_key and not partitioned:
         return False, False
