@@ -30,9 +30,9 @@ class PartitionWork:
     Attributes
     ----------
     events
-        New events; each is in one of them.
+        New events, and earlier ones that are taken now; each is in one of them.
     size
-        How many there are, about.
+        How many the first of them gathers, at most.
     remembered
         What is known of partitions: those without new events stay as they are. None: nothing is.
     columns
@@ -64,13 +64,16 @@ class PartitionWork:
             As of `few.few_events`.
         """
         reader = db.direct
-        if reader is None or not few.few_events(db, self._count(reader), light=light):
+        # To count earlier events may take a look at their times.
+        if reader is None or not few.few_events(db, self.size, light=light):
+            return None
+        if not few.few_events(db, self._count_earlier(reader), light=light):
             return None
         known = self.remembered
         if known is not None and not few.few_bytes(db, known.table, known.where):
             return None
         sources = [*self.events, *([] if known is None else [known])]
-        return few.table_of(self._made([source.read(reader) for source in sources]), self.schema)
+        return few.table_of(self._make([source.read(reader) for source in sources]), self.schema)
 
     def give_to_tasks(self, db: Database) -> TaskRows:
         """Return what Spark's tasks make, each of some partitions."""
@@ -81,15 +84,15 @@ class PartitionWork:
 
         def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _, rows in dealt.read(batches):
-                yield from self._made(rows)
+                yield from self._make(rows)
 
         return TaskRows(blobs, made, self.schema)
 
-    def _count(self, reader: DirectReader) -> int:
-        """How many events there are."""
-        return sum(reader.bounds(source.table, "position", source.conditions)[0] for source in self.events)
+    def _count_earlier(self, reader: DirectReader) -> int:
+        """How many events all sources but the first gather."""
+        return sum(reader.bounds(source.table, "position", source.conditions)[0] for source in self.events[1:])
 
-    def _made(self, gathered: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
+    def _make(self, gathered: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
         """What the kernel makes of the rows of all sources."""
         count = len(self.events)
         events = pa.concat_tables(gathered[:count])

@@ -174,6 +174,8 @@ class _Judge:
         end_of_training = timestamps.to_micros(datetime.fromisoformat(self.asked["train"][1]))
         totals: list[Trained | None] = [None] * len(self.groups)
         offset = 0
+        direct = self.db.direct
+        size = self.stream.source_to if direct is None else direct.bounds("events", "position", where)[0]
         for columns, groups in by_partition(self.groups).items():
 
             def found(
@@ -181,16 +183,16 @@ class _Judge:
             ) -> Iterator[pa.RecordBatch]:
                 yield from trials(groups, first).rows(batches)
 
-            events, size = [events_of(where, columns, groups, self.types)], self.stream.source_to
-            work = PartitionWork(events, size, None, pa.schema([]), ("time", "position"), found, TRIAL_SCHEMA)
-            for row in self._made(work):
+            events = events_of(where, columns, groups, self.types)
+            work = PartitionWork([events], size, None, pa.schema([]), ("time", "position"), found, TRIAL_SCHEMA)
+            for row in self._run(work):
                 own, place = trained_of(row), offset + row["group"]
                 known = totals[place]
                 totals[place] = own if known is None else known.with_more(own, end_of_training)
             offset += len(groups)
         return totals
 
-    def _made(self, work: PartitionWork) -> Iterator[Mapping[str, Any]]:
+    def _run(self, work: PartitionWork) -> Iterator[Mapping[str, Any]]:
         """The rows that come of it."""
         here = work.do_here(self.db)
         if here is not None:
