@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -22,6 +23,14 @@ EARLIEST = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(mic
 def now() -> datetime:
     """Read the driver's clock, in UTC."""
     return datetime.now(timezone.utc)
+
+
+def find_zone(name: str) -> ZoneInfo | timezone:
+    """Find a zone by its name in the tz database, or by an offset such as +01:00."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError):
+        return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or timezone.utc  # type: ignore[return-value]
 
 
 def to_micros(moment: datetime) -> int:

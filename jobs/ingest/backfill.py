@@ -8,13 +8,11 @@ all that is made of the stream is made anew. What reads the source goes on where
 
 from __future__ import annotations
 
-import re
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,6 +21,7 @@ from pyspark.sql import types as T
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.visibility import visible
 from patternlake.jobs.contexts import kept
@@ -46,7 +45,6 @@ KEY = "backfill"
 """Key in what a batch says it has read: of a backfill, the span, microseconds."""
 LATE = "late"
 _RIGHT = "write FROM..TO, as in 2024-01-01..2024-02-01; the rows before TO are taken"
-_OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
 _WAS = f"{OWN}was"
 
 
@@ -160,7 +158,9 @@ def backfill(
             "the rows into the source again and run ingest with --rebuild"
         )
     there = EventsReader(db).published(former)
-    taken = columns.prepared(chosen.select(*[_quoted(field.name) for field in schema.fields], ORIGIN), watermark=None)
+    taken = columns.prepared(
+        chosen.select(*[identifier(field.name) for field in schema.fields], ORIGIN), watermark=None
+    )
     if columns.stream.event_id is not None:
         taken = repeats.mark_repeats(taken, repeats.unsettled_ids(there, None))
     left = [
@@ -169,7 +169,7 @@ def backfill(
     ]
     # Events that were there come first among those of their time, in the order that they had.
     taken = taken.withColumns({"file": F.lit(1), "place": F.lit(0).cast("bigint")})
-    parts = [_as_prepared(there, columns, taken), taken, *(_as_refused(rows, taken) for rows in left)]
+    parts = [_lay_out_events(there, columns, taken), taken, *(_lay_out_refused(rows, taken) for rows in left)]
     parallelism = db.spark.sparkContext.defaultParallelism
     with ExitStack() as stack:
         phases.at("reading")
@@ -216,14 +216,7 @@ def _moment(text: str, zone: str) -> int:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise ArgumentError(f"{shortened(text)} is no day and no moment; {_RIGHT}") from None
-    if found.tzinfo is None:
-        offset = _OFFSET.fullmatch(zone)
-        if offset is None:
-            found = found.replace(tzinfo=ZoneInfo(zone))
-        else:
-            apart = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
-            found = found.replace(tzinfo=timezone(-apart if offset[1] == "-" else apart))
-    return timestamps.to_micros(found)
+    return timestamps.to_micros(found if found.tzinfo else found.replace(tzinfo=timestamps.find_zone(zone)))
 
 
 def _read_back(rows: DataFrame, schema: T.StructType) -> DataFrame:
@@ -243,13 +236,13 @@ def _read_back(rows: DataFrame, schema: T.StructType) -> DataFrame:
 def _come_back_same(row: Any, columns: list[str]) -> Any:
     """Whether the columns, written once more, are what stands in quarantine; columns that came later are NULL."""
     texts = "map<string,string>"
-    again = F.from_json(F.to_json(F.struct(*map(_quoted, columns)), timestamps.JSON), texts)
+    again = F.from_json(F.to_json(F.struct(*map(identifier, columns)), timestamps.JSON), texts)
     return F.forall(
         F.map_entries(F.from_json(row, texts)), lambda one: F.try_element_at(again, one["key"]).eqNullSafe(one["value"])
     )
 
 
-def _as_prepared(events: DataFrame, columns: EventColumns, like: DataFrame) -> DataFrame:
+def _lay_out_events(events: DataFrame, columns: EventColumns, like: DataFrame) -> DataFrame:
     """Published events as rows of `EventColumns.prepared`, with their positions as their places."""
     values = {name: F.col(name) for name in ("time", "step", "key", "name", "probability", "event_id")}
     values["hash"] = F.xxhash64("position")
@@ -257,20 +250,16 @@ def _as_prepared(events: DataFrame, columns: EventColumns, like: DataFrame) -> D
     for attribute, column in zip(columns.stream.attributes, columns.attributes, strict=True):
         values[column] = F.try_element_at("attributes", F.lit(attribute))
     values |= {column: F.get("tokens", F.lit(number)) for number, column in enumerate(columns.tokens)}
-    return _shaped(events, values, like)
+    return _lay_out(events, values, like)
 
 
-def _as_refused(rows: DataFrame, like: DataFrame) -> DataFrame:
+def _lay_out_refused(rows: DataFrame, like: DataFrame) -> DataFrame:
     """Rows of quarantine as rows of `EventColumns.prepared`."""
     values = {name: F.col(name) for name in ("reason", "detail", "row", "origin")}
-    return _shaped(rows, {**values, "hash": F.xxhash64("row", "origin")}, like)
+    return _lay_out(rows, {**values, "hash": F.xxhash64("row", "origin")}, like)
 
 
-def _shaped(rows: DataFrame, values: Mapping[str, Any], like: DataFrame) -> DataFrame:
+def _lay_out(rows: DataFrame, values: Mapping[str, Any], like: DataFrame) -> DataFrame:
     return rows.select(
         *[values.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in like.schema.fields]
     )
-
-
-def _quoted(name: str) -> Any:
-    return F.col("`" + name.replace("`", "``") + "`")

@@ -182,12 +182,12 @@ class _Run:
         self.latest = latest
         own = latest if latest is not None and latest.base_batch == self.base else None
         begun = None if rebuild or not pending else pending[-1]
-        self._find_checkpoint(own.source if own is not None else begun.source if begun is not None else {})
         newest = own or begun
+        known = {} if newest is None else newest.source
+        self._find_checkpoint(known)
         self.epoch_0 = self.base if newest is None else newest.batch_id - int(newest.source["epoch"])
         if rebuild:
             self.checkpoint.delete()
-        known = own.source if own is not None else begun.source if begun is not None else {}
         expected = Expected(
             published=-1 if own is None else int(own.source["epoch"]),
             query=known.get("query"),
@@ -332,7 +332,7 @@ class _Run:
             parallelism = db.spark.sparkContext.defaultParallelism
             session = prepared.sparkSession
             warned = [f"stream {self.name!r}: file {file} {reason}; left out" for file, reason in bad_files.items()]
-            warned += filter(None, [warning(self.name, self._unfilled(found), self.quarantine_warning)])
+            warned += filter(None, [warning(self.name, self._leave_out_late(found), self.quarantine_warning)])
             good = found.pop(None, Total())
             repeated = found.get(REPEAT, Total()).rows
             refused = evaluated.refused
@@ -410,7 +410,7 @@ class _Run:
         bring = bringing(self.db, self.source, files, stack)
         return evaluation.rows(rows, files, judge.judged, stack, bad=bad, bring=bring)
 
-    def _unfilled(self, found: dict[str | None, Total]) -> dict[str | None, Total]:
+    def _leave_out_late(self, found: dict[str | None, Total]) -> dict[str | None, Total]:
         """What a batch amounts to, without late rows where these are going to be taken in."""
         return {reason: total for reason, total in found.items() if self.backfill is None or reason != filling.LATE}
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from patternlake.delta_tables.timestamps import to_micros
+from patternlake.delta_tables.timestamps import find_zone, to_micros
 from patternlake.sql_ext.answering.declaration import REQUIRED, Parameter, explicit
 from patternlake.sql_ext.answering.table_arguments import is_table
 from patternlake.udfs.errors import ArgumentError
@@ -217,7 +217,7 @@ def plain_values(
     for parameter in parameters:
         value = given[parameter.name]
         if value is not None and parameter.type == "TIMESTAMP":
-            zone = zone or _zone(str(spark.conf.get(_TIME_ZONE)))
+            zone = zone or find_zone(str(spark.conf.get(_TIME_ZONE)))
             value = _moment(function, parameter, value, zone)
         elif value is not None:
             value = _plain(function, parameter, value)
@@ -260,13 +260,6 @@ def _moment(function: str, parameter: Parameter, value: Any, zone: ZoneInfo | ti
     if not isinstance(value, datetime):
         raise _unfit(function, parameter, value)
     return to_micros(value if value.tzinfo is not None else value.replace(tzinfo=zone))
-
-
-def _zone(name: str) -> ZoneInfo | timezone:
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError):
-        return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or timezone.utc  # type: ignore[return-value]
 
 
 def _unfit(function: str, parameter: Parameter, value: Any) -> ArgumentError:
