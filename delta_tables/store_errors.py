@@ -58,8 +58,8 @@ _CLIENT = {
 }
 
 
-def list_folders(spark: SparkSession, location: str) -> frozenset[str] | None:
-    """List the folders that stand at a location of an object store; None elsewhere.
+def check_store(spark: SparkSession, location: str) -> None:
+    """Look whether a location can be listed, if it is one of an object store.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def list_folders(spark: SparkSession, location: str) -> frozenset[str] | None:
     """
     place = urlsplit(location)
     if place.scheme.lower() not in (*S3, *AZURE, *GOOGLE):
-        return None
+        return
     jvm: Any = spark._jvm
     session: Any = spark._jsparkSession
     settings = session.sessionState().newHadoopConf()
@@ -78,18 +78,16 @@ def list_folders(spark: SparkSession, location: str) -> frozenset[str] | None:
     try:
         store = jvm.org.apache.hadoop.fs.FileSystem.newInstance(path.toUri(), settings)
         try:
-            found = store.listStatus(path)
+            store.listStatus(path)
         finally:
             store.close()
     except Py4JJavaError as error:
-        text = _told(error.java_exception)
+        text = _read_causes(error.java_exception)
         explained = explain(location, text, options_of_spark(spark, location).get("AWS_ENDPOINT_URL"))
         if explained is not None:
             raise explained from error
-        if "FileNotFoundException" in text:
-            return frozenset()
-        raise
-    return frozenset(each.getPath().getName() for each in found if each.isDirectory())
+        if "FileNotFoundException" not in text:
+            raise
 
 
 def explain(location: str, text: str, endpoint: str | None = None) -> StateError | None:
@@ -123,7 +121,7 @@ def explain(location: str, text: str, endpoint: str | None = None) -> StateError
     return StateError(messages[str(cause)])
 
 
-def _told(exception: Any) -> str:
+def _read_causes(exception: Any) -> str:
     """What an exception of Java's says, and those that caused it."""
     told: list[str] = []
     try:

@@ -157,7 +157,7 @@ class TrendCall:
         blocks = max(0, last - first + 1)
         return [[(first + low, first + high - 1)] for low, high in equal_shares(blocks, min(tasks, blocks))]
 
-    def of_windows(self, kernel: Kernel, schema: str) -> DataFrame | pa.Table:
+    def answer_windows(self, kernel: Kernel, schema: str) -> DataFrame | pa.Table:
         """What a kernel makes of the vertices of all windows: here, or by tasks, which read for themselves the blocks
         of windows that are theirs, where there are enough blocks for all of them.
 

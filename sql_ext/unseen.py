@@ -44,9 +44,7 @@ def tell_unseen(names: Iterable[str], counts: Sequence[NameCount], *, names_are_
     """
     unseen = unseen_names(names, [row.name for row in counts], names_are_tokens=names_are_tokens)
     for name, nearest in unseen:
-        text = unseen_text(name, nearest)
-        logger.warning("%s", text)
-        warnings.warn(text, stacklevel=4)
+        _warn(unseen_text(name, nearest))
     return bool(unseen)
 
 
@@ -81,7 +79,10 @@ def tell_unseen_key(lake: Lake, key: str | None, events: BatchRange, rows: DataF
     if not known:
         return False
     nearest = unseen_names([key], known)[0][1] if len(known) < MOST_NAMES else None
-    text = f"the key {unseen_text(key, nearest)}"
-    logger.warning("%s", text)
-    warnings.warn(text, stacklevel=4)
+    _warn(f"the key {unseen_text(key, nearest)}")
     return True
+
+
+def _warn(text: str) -> None:
+    logger.warning("%s", text)
+    warnings.warn(text, stacklevel=5)

@@ -34,7 +34,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     if is_text(arguments["query"]):
         refuse_measures(call.asked.layout.query.measures, "cet_aggregate")
     check_types(aggregates, call.asked.layout.types)
-    rows = call.of_windows(lambda asked, vertices: aggregate_trends(asked, aggregates, vertices), _AGGREGATED)
+    rows = call.answer_windows(lambda asked, vertices: aggregate_trends(asked, aggregates, vertices), _AGGREGATED)
     return Answer(with_ends(call, rows).select(list(COLUMNS)), call.lasting)
 
 

@@ -30,7 +30,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     call = trend_call(lake, arguments)
     if is_text(arguments["query"]):
         refuse_measures(call.asked.layout.query.measures, "cet_count")
-    return Answer(with_ends(call, call.of_windows(count_trends, _COUNTED)).select(list(COLUMNS)), call.lasting)
+    return Answer(with_ends(call, call.answer_windows(count_trends, _COUNTED)).select(list(COLUMNS)), call.lasting)
 
 
 def counted_by_tasks(call: TrendCall) -> DataFrame:
