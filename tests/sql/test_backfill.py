@@ -49,10 +49,11 @@ def test_the_page_shows_what_happens(spark: SparkSession, tmp_path: Path) -> Non
     summary = run(spark, conf, said[1], object=said[2], backfill=said[3])[0]
     shown = json.loads(block("json"))
     assert shown == {key: value for key, value in json.loads(json.dumps(asdict(summary))).items() if key in shown}
-    spark.catalog.setCurrentDatabase("backfill_page")
+    # Other tests leave views of the same name in the session that all share.
+    own = spark.newSession()
+    own.catalog.setCurrentDatabase("backfill_page")
     _, _, *lines = block("text").rstrip("\n").split("\n")
-    rows = [[str(value) for value in row] for row in spark.sql(block("sql")).collect()]
-    spark.catalog.setCurrentDatabase("default")
+    rows = [[str(value) for value in row] for row in own.sql(block("sql")).collect()]
     assert rows == [re.split("  +", line) for line in lines]
 
 
