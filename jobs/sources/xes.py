@@ -82,9 +82,9 @@ def events(
         attribute's value stands in where the trace or event has none. An event outside of every trace has no
         ``case:`` attributes. A container is a JSON object, a list a JSON array of ``{"key": …, "value": …}``.
         An attribute nested in a plain attribute stands beside it as ``<outer key>/<inner key>``.
-        A trace without ``concept:name`` has the file's label, ``#`` and its number in the file, from 1, for a name. An
-        event that has a fault, or whose trace has one, says so under `FAULT`; so does one that stands where none can,
-        and what it stands in.
+        A trace without a ``concept:name`` of its own, or with an empty one, has the file's label, ``#`` and its number
+        in the file, from 1, for a name. An event that has a fault, or whose trace has one, says so under `FAULT`; so
+        does one that stands where none can, and what it stands in.
 
     Raises
     ------
@@ -306,10 +306,11 @@ class _Reader:
     def _events_of(self, trace: _Element) -> Iterator[_Event]:
         """The events of a trace that has ended, with its attributes and defaults, which have the prefix."""
         own = self._texts(trace)
-        own |= _missing(own, self._defaults["trace"])
-        if own.get(NAME) is None:
+        # A default, or an empty name, would make one case of all traces that have none of their own.
+        if not own.get(NAME):
             own[NAME] = f"{self._label}#{trace.number}"
             self._note(NUMBERED)
+        own |= _missing(own, self._defaults["trace"])
         case = {CASE + key: value for key, value in own.items()}
         fault: _Event = {} if trace.fault is None else {FAULT: trace.fault}
         assert trace.held is not None

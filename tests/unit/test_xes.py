@@ -18,7 +18,10 @@ from patternlake.udfs.errors import SourceError
 SHOP = """<?xml version="1.0" encoding="UTF-8"?>
 <log xes.version="1849-2016" xes.features="nested-attributes" xmlns="http://www.xes-standard.org/">
   <extension name="Concept" prefix="concept" uri="http://www.xes-standard.org/concept.xesext"/>
-  <global scope="trace"><string key="concept:name" value="unknown case"/></global>
+  <global scope="trace">
+    <string key="concept:name" value="unknown case"/>
+    <string key="shop" value="main"/>
+  </global>
   <global scope="event">
     <string key="concept:name" value="unknown"/>
     <string key="lifecycle:transition" value="complete"/>
@@ -68,6 +71,7 @@ class TestEvents:
         assert read(SHOP)[0] == {
             "case:concept:name": "order 1",
             "case:total": "12.50",
+            "case:shop": "main",
             "concept:name": "placed",
             "time:timestamp": "2021-01-01T08:00:00.000+01:00",
             "items": "03",
@@ -82,7 +86,8 @@ class TestEvents:
     def test_a_global_of_scope_trace_fills_what_the_trace_lacks(self) -> None:
         third = read(SHOP)[2]
         assert third == {
-            "case:concept:name": "unknown case",
+            "case:concept:name": "shop.xes#2",
+            "case:shop": "main",
             "concept:name": "sent & billed",
             "lifecycle:transition": "complete",
         }
@@ -152,6 +157,7 @@ class TestColumns:
         assert columns(io.BytesIO(SHOP.encode()), name="shop.xes") == [
             "case:concept:name",
             "case:total",
+            "case:shop",
             "concept:name",
             "time:timestamp",
             "items",
@@ -166,7 +172,7 @@ class TestColumns:
 
 class TestCompressed:
     def test_gzip_is_told_by_its_first_bytes_and_reads_the_same(self) -> None:
-        assert read(gzip.compress(SHOP.encode()), name="shop.xes.gz") == read(SHOP)
+        assert read(gzip.compress(SHOP.encode()), name="shop.xes.gz") == read(SHOP, name="shop.xes.gz")
 
     def test_several_gzip_members_in_one_file_are_one_log(self) -> None:
         half = len(SHOP) // 2
@@ -249,10 +255,12 @@ class TestFaults:
 
     def test_traces_without_a_name_go_by_the_file_and_their_number(self) -> None:
         named = "<trace><string key='concept:name' value='b'/><event/></trace>"
-        text = f"<log><trace><event/></trace>{named}<trace><string key='concept:name'/><event/></trace></log>"
+        text = f"""<log><global scope='trace'><string key='concept:name' value='__INVALID__'/></global>
+            <trace><event/></trace>{named}<trace><string key='concept:name'/><event/></trace>
+            <trace><string key='concept:name' value=''/><event/></trace></log>"""
         notes: list[str] = []
         found = events(io.BytesIO(text.encode()), name="file:/data/shop.xes", label="shop.xes", on_note=notes.append)
-        assert [event["case:concept:name"] for event in found] == ["shop.xes#1", "b", "shop.xes#3"]
+        assert [event["case:concept:name"] for event in found] == ["shop.xes#1", "b", "shop.xes#3", "shop.xes#4"]
         assert notes == [NUMBERED]
 
     def test_attributes_of_a_trace_may_stand_behind_thousands_of_its_events(self) -> None:
