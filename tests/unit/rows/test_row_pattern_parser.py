@@ -188,6 +188,11 @@ def test_words_of_the_clause_may_name_columns() -> None:
     ]
 
 
+def test_a_function_of_another_database_may_be_called_like_navigation() -> None:
+    text = "PARTITION BY first ORDER BY tools.next(x), last DESC PATTERN (a)"
+    assert [term.text for term in parse_clause(text).order_by] == ["tools.next(x)", "last DESC"]
+
+
 def test_navigation_and_aggregates_that_the_standard_has() -> None:
     parse_clause(
         """MEASURES PREV(LAST(a.x + a.y, 2), 3) AS p, FINAL LAST(a.x) - RUNNING sum(a.x * 2) AS q, CLASSIFIER(s) AS c,
@@ -229,6 +234,8 @@ WRONG: list[tuple[type[PatternError], str, str, str]] = [
     (PatternSyntaxError, "DEFINE a AS x PATTERN (a)", "DEFINE", "cannot stand here"),
     (PatternSyntaxError, "PATTERN (a) DEFINE a AS x MEASURES a.x AS x", "MEASURES", "in this order: PARTITION BY"),
     (PatternSyntaxError, "PATTERN (a) DEFINE a AS x > 1 SUBSET s = (a)", "SUBSET", "cannot stand here"),
+    (PatternSyntaxError, "PARTITION BY y, NEXT(x) PATTERN (a)", "NEXT", "NEXT looks at a match"),
+    (PatternSyntaxError, "ORDER BY y + match_number() DESC PATTERN (a)", "match_number", "ORDER BY come before it"),
     (PatternSyntaxError, "MEASURES a.x PATTERN (a)", "a.x", "needs a name"),
     (PatternSyntaxError, "MEASURES a.x AS x, CAST(a.x AS int) PATTERN (a)", "CAST(a.x AS int)", "needs a name"),
     (PatternSyntaxError, "MEASURES AS x PATTERN (a)", "AS", "expected an expression"),

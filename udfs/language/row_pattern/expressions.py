@@ -27,7 +27,8 @@ _AGGREGATES = (
 AGGREGATES = frozenset(_AGGREGATES.split())
 """Spark's aggregates of one value each; others are known to Spark alone."""
 
-_OF_MATCH = frozenset({"CLASSIFIER", "MATCH_NUMBER"})
+OF_MATCH = frozenset({"CLASSIFIER", "MATCH_NUMBER"})
+"""Functions of the match itself."""
 _REFUSED = {"SELECT": "a subquery", "OVER": "a window function"}
 
 
@@ -163,7 +164,7 @@ class _Checker:
         if token.word == "FINAL" and self.in_define:
             message = "FINAL looks at rows that are not matched yet; a condition of DEFINE is always RUNNING"
             self.fail(message, token)
-        if function.word in PHYSICAL | _OF_MATCH:
+        if function.word in PHYSICAL | OF_MATCH:
             message = f"{token.word} stands before FIRST, LAST or an aggregate, not before {function.word}"
             self.fail(message, token, function)
 

@@ -11,7 +11,7 @@ from typing import NoReturn, TypeVar
 
 from patternlake.udfs.errors import PatternSyntaxError, UnsupportedOperatorError, shortened
 from patternlake.udfs.language.query.tree import NOWHERE, Span
-from patternlake.udfs.language.row_pattern.expressions import Scope, check_expression
+from patternlake.udfs.language.row_pattern.expressions import LOGICAL, OF_MATCH, PHYSICAL, Scope, check_expression
 from patternlake.udfs.language.row_pattern.pattern import PatternParser
 from patternlake.udfs.language.row_pattern.tokens import Token
 from patternlake.udfs.language.row_pattern.tree import (
@@ -91,8 +91,8 @@ class _ClauseParser(PatternParser):
 
     def clause(self) -> Clause:
         """The whole text."""
-        partition = self.list_of(self.expression) if self.begins("PARTITION", "BY") else []
-        order = self.list_of(self.expression) if self.begins("ORDER", "BY") else []
+        partition = self.list_of(self.sort_key) if self.begins("PARTITION", "BY") else []
+        order = self.list_of(self.sort_key) if self.begins("ORDER", "BY") else []
         measures = self.list_of(self.measure) if self.begins("MEASURES") else []
         all_rows = self.rows_per_match()
         skip = self.skip() if self.begins("AFTER", "MATCH") else None
@@ -176,9 +176,15 @@ class _ClauseParser(PatternParser):
         span = Span(tokens[0].start, tokens[-1].end)
         return SqlText(self.text[span.start : span.end], span)
 
-    def expression(self) -> SqlText:
-        """One expression of PARTITION BY or ORDER BY."""
-        return self.sql_text(self.run())
+    def sort_key(self) -> SqlText:
+        """One expression of PARTITION BY or ORDER BY, which Spark computes before there is a match."""
+        tokens = self.run()
+        for at, token in enumerate(tokens[:-1]):
+            is_call = tokens[at + 1].sign == "(" and not (at and tokens[at - 1].sign == ".")
+            if is_call and token.word in PHYSICAL | LOGICAL | OF_MATCH:
+                message = f"{token.word} looks at a match, and PARTITION BY and ORDER BY come before it; name columns"
+                self.fail(message, token)
+        return self.sql_text(tokens)
 
     def measure(self) -> _Named:
         """``expression AS name``."""
