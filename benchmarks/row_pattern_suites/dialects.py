@@ -157,7 +157,8 @@ def _literal(token: Token, dialect: Dialect) -> Token:
     if token.text == "//":
         return Token("word", "DIV")
     if token.kind == "string":
-        return Token("string", token.text.replace("\\", "\\\\").replace("''", "\\'"))
+        inside = token.text[1:-1].replace("\\", "\\\\").replace("''", "\\'")
+        return Token("string", f"'{inside}'")
     if token.kind == "quoted" and token.text[0] == '"':
         inside = token.text[1:-1].replace('""', '"')
         if dialect.strings:

@@ -26,6 +26,7 @@ def written(tmp_path: Path, name: str, text: str) -> Path:
     ("theirs", "ours"),
     [
         ("SELECT \"a b\", 'it''s' -- why", r"SELECT `a b` , 'it\'s'"),
+        ("SELECT concat_ws('', 'a', '''b''')", r"SELECT concat_ws ( '' , 'a' , '\'b\'' )"),
         ("SELECT CAST(z AS varchar), z::int4", "SELECT CAST ( z AS STRING ) , z :: INT"),
         ("SELECT CAST(z AS varchar(7))", "SELECT CAST ( z AS varchar ( 7 ) )"),
         (
