@@ -250,7 +250,19 @@ def test_matches_that_end_plain_are_counted_as_listed(text: str, plan: str) -> N
     assert any(counts)
 
 
-TRUNCATED = ["A ; B", "A+ ; B", "A ; B*", "(A | B*) ; C", "A[2] ; B", "A ; B WHERE [s]", "A & B+"]
+TRUNCATED = [
+    "A ; B",
+    "A+ ; B",
+    "A ; B*",
+    "(A | B*) ; C",
+    "A[2] ; B",
+    "A ; B WHERE [s]",
+    "A & B+",
+    "A* AS a1 ; A AS a2 ; B+",
+    "A ; B+ ; X ; C DEFINE X AS x > 0",
+    "B+ & X[2] DEFINE X AS x > 0",
+    "A+ AS a1 ; A[2] AS a2 ; B",
+]
 
 
 @pytest.mark.parametrize("text", TRUNCATED)
@@ -271,6 +283,24 @@ def test_the_first_rows_come_first_however_ranges_are_cut(
         if most < len(everything):
             with pytest.raises(ArgumentError, match="max_matches"):
                 match_events(made, events, max_matches=most)
+
+
+def test_a_repetition_that_may_take_the_next_operands_event_orders_rows_by_what_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The row of the later b comes first, as the earlier one is among its events: {1, 2, 3, 4} before {1, 2, 4}."""
+    made = compiled("a+ AS many ; a AS one ; c", TYPES)
+    events = events_of([[Event(at, at * 1_000_000, name) for at, name in enumerate("aaacc", start=1)]], TYPES)
+    monkeypatch.setattr(ranges, "FIRST_EVENTS_AT_ONCE", 2)
+    everything = [
+        (0, {"many": (1, 2), "one": (3,), "c": (4,)}),
+        (0, {"many": (1, 2), "one": (3,), "c": (5,)}),
+        (0, {"many": (1,), "one": (2,), "c": (4,)}),
+        (0, {"many": (1,), "one": (2,), "c": (5,)}),
+    ]
+    for most in range(1, 5):
+        found = match_events(made, events, max_matches=most, truncate=True)
+        assert rows_of(found) == everything[:most]
 
 
 def repeated(names: str, count: int) -> list[list[Event]]:

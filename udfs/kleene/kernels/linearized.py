@@ -106,7 +106,7 @@ def planned_linearizations(
             assert own is not None
             for layout in orders_of(given, MOST_ORDERS) if first else [given]:
                 picks = {slot: pick_of(layout, slot) for slot in layout.of_kind("pick")}
-                order = row_order(pattern, layout, windowed=stream.windowed) if first else RowOrder()
+                order = row_order(pattern, layout, stream) if first else RowOrder()
                 found.append(PlannedLinearization(number, pattern, layout, own, picks, begins, order))
     return found
 

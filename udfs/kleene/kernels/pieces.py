@@ -125,12 +125,13 @@ class RowOrder:
     whole: bool = False
 
 
-def row_order(pattern: KleenePattern, layout: Layout, *, windowed: bool) -> RowOrder:
+def row_order(pattern: KleenePattern, layout: Layout, stream: Stream) -> RowOrder:
     """What is known of the order of a linearization's rows, where positions rise behind the events that slots take.
 
     A group that collects all that fits between its neighbours collects more where the next slot takes a later event,
     and what it collected before stays: rows come as that slot's events do. That ends with a pick, with a group whose
-    conditions look at what comes behind, and with one whose window later slots move.
+    conditions look at what comes behind, with one whose window later slots move, and with one that may collect what
+    the next slot takes: of ``B+ ; B ; C`` on B1 B2 B3 C4 C5 the row {1, 2, 3, 4} comes before {1, 2, 5}.
     """
     if pattern.along:
         return RowOrder()
@@ -147,9 +148,17 @@ def row_order(pattern: KleenePattern, layout: Layout, *, windowed: bool) -> RowO
         looks_behind = any(slot in part.slots and part.slots & behind for part in (*layout.candidates, *layout.chains))
         # Under UNTIL one row of plain events has several groups.
         several = kind in ("pick", "choice") or layout.slots[slot].operand in layout.ending
-        if several or not settled or looks_behind or (place == 0 and windowed):
+        # With nothing behind the next slot, the row that takes the earlier event is how the other one begins.
+        either = place + 2 < len(slots) and _share_events(stream, layout, slot, slots[place + 1])
+        if several or not settled or looks_behind or either or (place == 0 and stream.windowed):
             return RowOrder(ones > 0, ones)
     return RowOrder(ones > 0, ones, whole=ones > 0)
+
+
+def _share_events(stream: Stream, layout: Layout, slot: int, other: int) -> bool:
+    """Whether there are events that either of two slots may take."""
+    own, others = (stream.members[layout.slots[each].operand] for each in (slot, other))
+    return bool(np.isin(own, others, assume_unique=True, kind="table").any())
 
 
 def precedes(stream: Stream) -> BoolArray:
