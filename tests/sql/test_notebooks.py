@@ -54,6 +54,8 @@ def test_your_data_goes_from_a_table_over_quarantine_to_answers(
     assert "(1 of 1)" not in shown
     assert shown.count("picture") == 1
     assert shown.endswith("('ingest', 'orders', 12, 1)")
+    on_the_next_day = executed("your_data.ipynb", tmp_path, monkeypatch)
+    assert on_the_next_day[-1].endswith("('ingest', 'orders', 13, 1)"), "only the row that is inserted again is new"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The quick start of README.md, run as it is printed, in an empty folder and a process of its own."""
+"""The quick start of README.md, run as it is printed, in a folder that is empty, and there again on the next day."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ PRINTED = re.compile(r"^```python\n(?P<code>.*?)^```\n\n```text\n(?P<shown>.*?)^
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
-    """The process, which found nothing in its folder but the snippets, one behind the other."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nothing is in it but the snippets, one behind the other."""
     folder = tmp_path_factory.mktemp("quick_start")
     found = list(PRINTED.finditer(README))
     assert len(found) == 2, "README.md asks over a table and over a stream, each time with what is printed"
     (folder / "quick_start.py").write_text("".join(each["code"] for each in found), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module", params=["on the first day", "on the next day"])
+def done(request: pytest.FixtureRequest, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A process for each of the days, in their order."""
     command = [sys.executable, "quick_start.py"]
     environment = {**os.environ, "PATTERNLAKE_DRIVER_MEMORY": "2g"}
     return subprocess.run(
