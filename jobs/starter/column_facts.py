@@ -31,8 +31,10 @@ MOMENT_FORMATS = {
     "dd/MMM/yyyy:HH:mm:ss Z": r"^\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}$",
 }
 """Patterns of Spark's datetimes that texts are tried with, each with what such a text looks like."""
-NULL_WORDS = ("NA", "N/A", "NULL", "null", "None", "nan", "NaN", r"\N", "-", "")
+NULL_WORDS = ("NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "none", "nan", "NaN", r"\N", "-", "?", "")
 """Texts that stand for a missing value where the rest of a column is of another kind."""
+COUNTED = 1000
+"""Columns with about so many different values or fewer are looked at again, to count them exactly."""
 
 _EPOCHS = {"seconds": 1, "milliseconds": 1000, "microseconds": 1_000_000}
 # From 1990 to 2100: numbers of rows, amounts and identifiers are rarely all in it.
@@ -62,15 +64,17 @@ class ColumnFacts:
     rows, nulls
         How many rows were looked at, and how many of them hold NULL.
     distinct
-        About how many different values there are.
+        How many different values there are; above `COUNTED`: about so many.
     least, greatest
         Of the values, as they sort; None where all are NULL.
     reads
-        How many of the values can be read as what: ``whole``, ``number``, ``padded`` (numbers with zeros before
-        them), ``truth``, ``day``, ``moment`` (ISO 8601), ``clock`` (a time of day), ``seconds``, ``milliseconds`` and
-        ``microseconds`` since 1970, and each of `MOMENT_FORMATS`.
+        How many of the values can be read as what: ``whole``, ``number``, ``share`` (numbers from 0 to 1), ``padded``
+        (numbers with zeros before them), ``truth``, ``day``, ``moment`` (ISO 8601), ``clock`` (a time of day),
+        ``seconds``, ``milliseconds`` and ``microseconds`` since 1970, and each of `MOMENT_FORMATS`.
     words
         How often each of `NULL_WORDS` is a value.
+    stray
+        One of the values that are neither numbers nor among `NULL_WORDS`; None where there is none.
     """
 
     name: str
@@ -83,6 +87,7 @@ class ColumnFacts:
     greatest: str | None = None
     reads: Mapping[str, int] = field(default_factory=dict)
     words: Mapping[str, int] = field(default_factory=dict)
+    stray: str | None = None
 
     @property
     def values(self) -> int:
@@ -94,6 +99,10 @@ class ColumnFacts:
         """The text that most often stands for a missing value, where there is one."""
         present = [word for word in NULL_WORDS if self.words.get(word)]
         return max(present, key=lambda word: self.words[word]) if present else None
+
+    def strays(self, kind: str) -> int:
+        """How many values cannot be read as a kind, those apart that stand for a missing value."""
+        return self.values - sum(self.words.values()) - self.reads.get(kind, 0)
 
     def all_read_as(self, *kinds: str) -> bool:
         """Whether all values, but for one word for what is missing, can be read as one of some kinds."""
@@ -142,16 +151,19 @@ def look(rows: DataFrame, schema: T.StructType) -> list[ColumnFacts]:
     total = 0
     told = {}
     if single:
-        values = F.array(
-            *[
-                F.struct(F.lit(index).alias("column"), F.expr(text).cast("string").alias("value"))
-                for index, (_, text, _) in enumerate(single)
-            ]
-        )
+        values = [
+            F.struct(F.lit(index).alias("column"), F.expr(text).cast("string").alias("value"))
+            for index, (_, text, _) in enumerate(single)
+        ]
         # One row per value: counts by column would be hundreds of expressions, which Spark compiles slowly or not.
-        counted = rows.select(F.explode(values).alias("of")).select("of.*").groupBy("column").agg(*_counts())
+        counted = rows.select(F.explode(F.array(*values)).alias("of")).select("of.*").groupBy("column").agg(*_counts())
         told = {row["column"]: row.asDict() for row in counted.collect()}
         total = max((row["rows"] for row in told.values()), default=0)
+        few = [index for index, row in told.items() if 1 < row["distinct"] <= COUNTED]
+        if few:
+            of_few = rows.select(F.explode(F.array(*(values[index] for index in few))).alias("of")).select("of.*")
+            for each in of_few.groupBy("column").agg(F.count_distinct("value").alias("distinct")).collect():
+                told[each["column"]]["distinct"] = each["distinct"]
     numbers = {name: index for index, (name, _, _) in enumerate(single)}
     found = []
     for name, text, kind in columns:
@@ -166,11 +178,12 @@ def look(rows: DataFrame, schema: T.StructType) -> list[ColumnFacts]:
                 kind.simpleString(),
                 total,
                 row["nulls"],
-                row["distinct"],
+                min(row["distinct"], total - row["nulls"]),
                 row["least"],
                 row["greatest"],
                 {kind: row[f"as {kind}"] for kind in _readings() if row[f"as {kind}"]},
                 {word: row[f"word {word}"] for word in NULL_WORDS if row[f"word {word}"]},
+                row["stray"],
             )
         )
     return found
@@ -207,6 +220,7 @@ def _readings() -> dict[str, Column]:
     return {
         "whole": value.rlike(_WHOLE),
         "number": value.rlike(_NUMBER),
+        "share": F.when(value.rlike(_NUMBER), value.try_cast("double")).between(0, 1),
         "padded": value.rlike(_PADDED) & value.rlike(_NUMBER),
         "truth": value.rlike(_TRUTH),
         "day": moment & value.rlike(_DAY),
@@ -222,12 +236,14 @@ def _readings() -> dict[str, Column]:
 
 def _counts() -> Sequence[Column]:
     value = F.col("value")
+    stray = F.when(~value.rlike(_NUMBER) & ~value.isin(*NULL_WORDS), value)
     return [
         F.count("*").alias("rows"),
         F.count_if(value.isNull()).alias("nulls"),
         F.approx_count_distinct("value").alias("distinct"),
         F.min("value").alias("least"),
         F.max("value").alias("greatest"),
+        F.min(stray).alias("stray"),
         *[F.count_if(F.coalesce(readable, F.lit(False))).alias(f"as {kind}") for kind, readable in _readings().items()],
         *[F.count_if(value == word).alias(f"word {word}") for word in NULL_WORDS],
     ]

@@ -6,10 +6,14 @@ import re
 from collections.abc import Sequence
 
 from patternlake.jobs.configuration.values import attribute_type
-from patternlake.jobs.starter.column_facts import ColumnFacts
+from patternlake.jobs.starter.column_facts import COUNTED, ColumnFacts
 
 _UNIQUE = 0.93
 """Share of different values from which on each row is taken to have its own: counts are approximate."""
+_STRAYS = 0.01
+"""Share of the values of a column of numbers that may be other texts."""
+_CODES = ("id", "uuid", "uid", "code", "no", "nr", "sku", "zip", "phone", "plate")
+"""Words of columns whose values are texts, though they may look like numbers."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _WHOLE_TYPES = ("tinyint", "smallint", "int", "bigint")
 
@@ -31,7 +35,19 @@ def attribute_type_of(column: ColumnFacts) -> str | None:
         return "double"
     if column.all_read_as("day"):
         return "date"
-    return "timestamp" if column.all_read_as("moment") else "string"
+    if column.all_read_as("moment"):
+        return "timestamp"
+    if not has_strays(column):
+        return "string"
+    return "bigint" if column.reads.get("whole") == column.reads["number"] else "double"
+
+
+def has_strays(column: ColumnFacts) -> bool:
+    """Whether a column of texts has numbers but for a few others, or for several words for what is missing."""
+    numbers = column.reads.get("number", 0)
+    if column.type != "string" or not numbers or column.reads.get("padded") or column.all_read_as("number"):
+        return False
+    return column.strays("number") <= _STRAYS * numbers and hint(column, _CODES) < 0
 
 
 def missing_word(columns: Sequence[ColumnFacts]) -> str | None:
@@ -61,7 +77,7 @@ def share(column: ColumnFacts, kind: str) -> float:
 
 def in_words(column: ColumnFacts) -> str:
     """What was found, in a few words."""
-    distinct = f"{'about ' if column.distinct > 100 else ''}{column.distinct:,} different"
+    distinct = f"{'about ' if column.distinct > COUNTED else ''}{column.distinct:,} different"
     nulls = f", {column.nulls:,} NULL" if column.nulls else ""
     return f"{column.type}, {distinct}{nulls}"
 

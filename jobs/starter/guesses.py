@@ -10,6 +10,7 @@ from patternlake.jobs.configuration.values import RESERVED
 from patternlake.jobs.starter.column_facts import MOMENT_FORMATS, ColumnFacts
 from patternlake.jobs.starter.column_readings import (
     attribute_type_of,
+    has_strays,
     hint,
     hint_order,
     in_words,
@@ -50,7 +51,8 @@ _KEY_WORDS = (
     *("who", "entity", "key", "uid", "id"),
 )
 _NO_NAMES = ("first", "last", "full", "file", "host", "case", "trace", "user", "customer", "account", "country", "city")
-_ID_WORDS = ("id", "uuid", "uid")
+_STEP_WORDS = ("step",)
+_PROBABILITY_WORDS = ("probability", "prob", "confidence", "certainty", "likelihood")
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 
@@ -101,6 +103,8 @@ class Guesses:
     ----------
     times, names, keys, ids
         Candidates, the likeliest first; ids: what each row has its own of.
+    steps, probabilities
+        Of events that are uncertain; both or none.
     attributes
         Of the other columns.
     left_out
@@ -113,6 +117,8 @@ class Guesses:
     names: tuple[Candidate, ...]
     keys: tuple[Candidate, ...]
     ids: tuple[Candidate, ...]
+    steps: tuple[Candidate, ...]
+    probabilities: tuple[Candidate, ...]
     attributes: tuple[AttributeGuess, ...]
     left_out: tuple[tuple[str, str], ...]
     missing: str | None
@@ -137,6 +143,13 @@ def guess(columns: Sequence[ColumnFacts], *, options: bool = False) -> Guesses:
     named = next((column for column in columns if names and column.name == names[0].columns[0]), None)
     keys = _keys(rest, 0 if named is None else named.distinct)
     used |= set(keys[0].columns) if keys else set()
+    left = [column for column in columns if column.name not in used]
+    steps = tuple(_candidate(column) for column in left if is_whole(column) and hint(column, _STEP_WORDS) >= 0)
+    probabilities = tuple(map(_candidate, filter(_is_probability, left)))
+    if not (steps and probabilities):
+        steps = probabilities = ()
+    else:
+        used |= {*steps[0].columns, *probabilities[0].columns}
     attributes: list[AttributeGuess] = []
     left_out: list[tuple[str, str]] = []
     for column in columns:
@@ -151,7 +164,7 @@ def guess(columns: Sequence[ColumnFacts], *, options: bool = False) -> Guesses:
             taken = {each.name.lower() for each in attributes}
             attributes.append(_attribute(column, kind, missing, taken))
     ids = tuple(_candidate(column) for column in rest if is_unique(column) and hint(column, ("id", "uuid", "uid")) >= 0)
-    return Guesses(times, names, keys, ids, tuple(attributes), tuple(left_out), missing)
+    return Guesses(times, names, keys, ids, steps, probabilities, tuple(attributes), tuple(left_out), missing)
 
 
 def _times(columns: Sequence[ColumnFacts]) -> tuple[Candidate, ...]:
@@ -242,6 +255,11 @@ def _keys(columns: Sequence[ColumnFacts], names: int) -> tuple[Candidate, ...]:
     return tuple(_candidate(column) for _, column in sorted(found, key=lambda each: each[0]))
 
 
+def _is_probability(column: ColumnFacts) -> bool:
+    """Whether all values are numbers from 0 to 1, under a name that says so."""
+    return column.values > 0 and share(column, "share") == 1 and hint(column, _PROBABILITY_WORDS) >= 0
+
+
 def _attribute(column: ColumnFacts, kind: str, missing: str | None, taken: Iterable[str]) -> AttributeGuess:
     name = re.sub(r"\W+", "_", column.name).strip("_") or "column"
     if name.lower() in RESERVED:
@@ -250,10 +268,21 @@ def _attribute(column: ColumnFacts, kind: str, missing: str | None, taken: Itera
         name += "_"
     word = column.missing_word
     expression = None if name == column.name else column.expression
+    if has_strays(column):
+        return AttributeGuess(name, kind, f"try_cast({column.expression} AS {kind.upper()})", _with_strays(column))
     if column.type == "string" and kind != "string" and word not in (None, missing):
         quoted = "'" + str(word).replace("\\", "\\\\").replace("'", "\\'") + "'"
         expression = f"nullif({column.expression}, {quoted})"
     return AttributeGuess(name, kind, expression, in_words(column))
+
+
+def _with_strays(column: ColumnFacts) -> str:
+    """What was found, and what becomes of the texts that are no numbers."""
+    strays = column.strays("number")
+    examples = [column.stray] if strays and column.stray is not None else list(column.words)
+    shown = ", ".join(f"'{example[:20]}'" for example in examples)
+    count = f"{strays + sum(column.words.values()):,}"
+    return f"{in_words(column)}; {count} that are no numbers, such as {shown}, become NULL"
 
 
 def _others(column: ColumnFacts, kind: str) -> str:

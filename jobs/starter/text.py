@@ -89,11 +89,13 @@ def report(starter: Starter) -> list[str]:
         others = ", ".join(other.expression for other in candidates[1 : 1 + _SHOWN_CANDIDATES])
         return f"  {role}: {candidates[0].expression} ({candidates[0].why}){'; or ' + others if others else ''}"
 
+    uncertain = (("step", guesses.steps), ("probability", guesses.probabilities))
     lines = [
         f"looked at {starter.looked_at}, and guessed:",
         chosen("time", guesses.times, "no column looks like one; write an expression for it"),
         chosen("name", guesses.names, "no column looks like what happened; write an expression for it"),
         chosen("key", guesses.keys, "no column looks like whose event it is"),
+        *(chosen(role, found, "") for role, found in uncertain if found),
         f"  attributes: {', '.join(each.name for each in guesses.attributes) or 'none'}",
     ]
     lines += [f"  left out: {name} {why}" for name, why in guesses.left_out]
@@ -135,6 +137,9 @@ def _lines(starter: Starter) -> Iterator[str]:
         yield from _role("key", guesses.keys, "", "")
     else:
         yield _line("    # key: …", "whose event it is: a user, a case, a machine; no column looks like it")
+    if guesses.steps:
+        yield from _role("step", guesses.steps, "", "")
+        yield from _role("probability", guesses.probabilities, "", "")
     if guesses.ids:
         why = f"known repeats go to quarantine ({guesses.ids[0].why})"
         yield _line(f"    # event_id: {scalar(guesses.ids[0].expression)}", why)

@@ -132,6 +132,27 @@ def test_csv_files_are_read_by_their_header_and_their_word_for_what_is_missing(
 
 
 @pytest.mark.processes
+def test_numbers_with_other_texts_become_null_there_and_names_are_counted_exactly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        f"2025-03-03 09:00:{n % 60:02d},u{n % 7},page {n % 105},{n / 10 if n % 150 else 'free'}" for n in range(630)
+    ]
+    (tmp_path / "clicks.csv").write_text("\n".join([HEADER, *rows]) + "\n")
+    assert command("init", "--files", "clicks.csv", "--conf", "-") == 0
+    text = capsys.readouterr().out
+    assert re.search(r"name: page +# string, 105 different$", text, re.M)
+    assert re.search(
+        r"amount: \{type: double, expr: try_cast\(amount AS DOUBLE\)\} +# string, 626 different; 5 that are no "
+        "numbers, such as 'free', become NULL$",
+        text,
+        re.M,
+    )
+    Path("patternlake.yaml").write_text(text)
+    assert command("check", "--conf", "patternlake.yaml") == 0
+    assert "630 rows read: 630 would be events, 0 would go to quarantine" in capsys.readouterr().out
+
+
 def test_one_file_is_read_again_where_the_lake_has_come_to_lie_beside_it(
     files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

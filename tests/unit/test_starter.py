@@ -20,10 +20,12 @@ ROWS = 1000
 def column(name: str, type: str = "string", distinct: int = 20, nulls: int = 0, **found: Any) -> ColumnFacts:
     """A column of which all values read as what `found` says, if it says no other number."""
     rows = found.pop("rows", ROWS)
-    words = found.pop("words", {})
+    words, stray = found.pop("words", {}), found.pop("stray", None)
     reads = {kind.replace("_", " "): rows - nulls if count is True else count for kind, count in found.items()}
     plain = name.replace("_", "").isalnum() and "." not in name
-    return ColumnFacts(name, name if plain else f"`{name}`", type, rows, nulls, distinct, None, None, reads, words)
+    return ColumnFacts(
+        name, name if plain else f"`{name}`", type, rows, nulls, distinct, None, None, reads, words, stray
+    )
 
 
 def reads_as(name: str, kind: str, count: int = ROWS) -> ColumnFacts:
@@ -124,11 +126,49 @@ def test_texts_become_the_type_that_all_of_them_have() -> None:
             column("x", number=True),
             column("zip", number=True, padded=3),
             column("ok", truth=True),
-            column("mixed", whole=ROWS - 1, number=ROWS - 1),
+            column("mixed", whole=ROWS - 11, number=ROWS - 11),
         ]
     )
     types = {each.name: each.type for each in found.attributes}
     assert types == {"n": "bigint", "x": "double", "zip": "string", "ok": "boolean", "mixed": "string"}
+
+
+def test_numbers_with_a_few_other_texts_are_numbers_that_say_what_becomes_of_those() -> None:
+    found = guess(
+        [
+            column("what"),
+            column("price", number=ROWS - 5, whole=30, words={"n/a": 2}, stray="free"),
+            column("seats", number=ROWS - 1, whole=ROWS - 1, stray="two"),
+            column("delay", number=ROWS - 600, whole=ROWS - 600, words={"NA": 500, "-": 100}),
+            column("product_code", number=ROWS - 1, whole=ROWS - 1, stray="X7"),
+        ]
+    )
+    assert [(each.name, each.type, each.expression) for each in found.attributes] == [
+        ("price", "double", "try_cast(price AS DOUBLE)"),
+        ("seats", "bigint", "try_cast(seats AS BIGINT)"),
+        ("delay", "bigint", "try_cast(delay AS BIGINT)"),
+        ("product_code", "string", None),
+    ]
+    assert [each.why.partition("; ")[2] for each in found.attributes] == [
+        "5 that are no numbers, such as 'free', become NULL",
+        "1 that are no numbers, such as 'two', become NULL",
+        "600 that are no numbers, such as 'NA', '-', become NULL",
+        "",
+    ]
+
+
+def test_a_step_and_a_probability_are_told_by_their_names_and_values() -> None:
+    steps, share = column("step", "int"), column("prob", "double", share=True)
+    found = guess([column("at", "timestamp"), column("letter"), column("who"), steps, share])
+    assert [each[0].expression for each in (found.steps, found.probabilities)] == ["step", "prob"]
+    assert found.attributes == ()
+    written = as_yaml(starter(AT, WHAT, WHO, steps, share))
+    stream = Configuration.from_text(written).streams["clicks"]
+    assert (stream.step, stream.probability) == ("step", "prob")
+    # One without the other says nothing, nor does a number above 1.
+    for columns in ([steps], [share], [steps, column("prob", "double", share=ROWS - 1)]):
+        found = guess([AT, WHAT, WHO, *columns])
+        assert (found.steps, found.probabilities) == ((), ())
 
 
 def test_one_text_for_what_is_missing_is_an_option_of_csv_and_an_expression_elsewhere() -> None:

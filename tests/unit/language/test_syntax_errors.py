@@ -40,11 +40,16 @@ MISTAKES = [
     ("A ; OR B", 8, "expected '(' after OR, found 'B'"),
     ("+A", 1, "expected a name or '(', found '+'; a repetition stands behind what it repeats, as in A+"),
     # Operators that are missing.
-    ("A B", 3, f"found 'B' right after 'A'; {NAME_AFTER_NAME}"),
-    ("a b+ c", 3, f"found 'b' right after 'a'; {NAME_AFTER_NAME}"),
+    ("A B", 3, f"found 'B' right after 'A'; {NAME_AFTER_NAME}; in quotes it is one name: 'A B'"),
+    (
+        "pay ; add to cart WITHIN 1 HOUR",
+        11,
+        f"found 'to' right after 'add'; {NAME_AFTER_NAME}; in quotes it is one name: 'add to cart'",
+    ),
+    ("a b+ c", 3, f"found 'b' right after 'a'; {NAME_AFTER_NAME}; in quotes it is one name: 'a b'"),
     ("A 'B C'", 3, f"found 'B C' right after 'A'; {NAME_AFTER_NAME}"),
-    ("SEQ(A B)", 7, f"found 'B' right after 'A'; {NAME_AFTER_NAME}"),
-    ("A b[3]", 3, f"found 'b' right after 'A'; {NAME_AFTER_NAME}"),
+    ("SEQ(A B)", 7, f"found 'B' right after 'A'; {NAME_AFTER_NAME}; in quotes it is one name: 'A B'"),
+    ("A b[3]", 3, f"found 'b' right after 'A'; {NAME_AFTER_NAME}; in quotes it is one name: 'A b'"),
     ("A 3", 3, f"found '3' right after 'A'; {NAME_AFTER_NAME}; a count is written A[3]"),
     ("A (B ; C)", 3, "found '(' right after 'A'; write ';' (then) or ',' (directly next) between them"),
     ("A !B", 3, "found '!' right after 'A'; write ';' (then) or ',' (directly next) between them"),
@@ -173,7 +178,7 @@ def test_the_line_is_shown_with_a_caret() -> None:
         parse("PATTERN A ;\n  B C\nWITHIN 5 MIN")
     assert str(caught.value) == (
         "line 2, column 5: found 'C' right after 'B'; "
-        "write ';' (then), ',' (directly next) or AS (another name) between them\n"
+        "write ';' (then), ',' (directly next) or AS (another name) between them; in quotes it is one name: 'B C'\n"
         "    B C\n"
         "      ^"
     )

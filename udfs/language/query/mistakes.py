@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from patternlake.udfs.language.query import extents
-from patternlake.udfs.language.query.lexer import CLAUSES, Kind, Token
+from patternlake.udfs.language.query.lexer import CLAUSES, Kind, Token, keyword
 from patternlake.udfs.language.query.names import quoted
 
 EMPTY_BRACKETS = "[ ] needs a count, as in A[3]; a list of events is named behind its repetition, as in A+ a[]"
@@ -66,7 +68,10 @@ def stray(text: str, last: Token, token: Token, inside: str) -> str:
     found_after = f"{found} right after {shown(text, last)}"
     if token.is_name:
         message = f"{found_after}; write ';' (then), ',' (directly next) or AS (another name) between them"
-        return f"{message}; a count is written A[{token.value}]" if token.value in map(str, range(1000)) else message
+        if token.value in map(str, range(1000)):
+            return f"{message}; a count is written A[{token.value}]"
+        several = _words_around(text, last.start)
+        return f"{message}; in quotes it is one name: {name(several)}" if several else message
     if token.is_sign("(", "!") or token.keyword in ("NOT", "SEQ"):
         return f"{found_after}; write ';' (then) or ',' (directly next) between them"
     if token.is_sign("+", "*", "?", "[", "{"):
@@ -137,6 +142,17 @@ def alias_of_two_kinds(value: str) -> str:
 def too_deep(limit: int) -> str:
     """Parentheses and operators are nested deeper than allowed."""
     return f"the pattern is nested more than {limit} levels deep"
+
+
+def _words_around(text: str, place: int) -> str | None:
+    """The words from one on, as far as only blanks stand between them; None where it is alone."""
+    found: list[str] = []
+    for word in re.split(r"[ \t]+", re.split(r"[^\w \t]", text[place:], maxsplit=1)[0].rstrip()):
+        if keyword(word) is not None:
+            break
+        found.append(word)
+    several = " ".join(found)
+    return several if len(found) > 1 and len(several) <= _SHOWN and text[place] != "'" else None
 
 
 def _hint(text: str, token: Token) -> str:
