@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.errors import ArgumentError, shortened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,6 +16,7 @@ _BYTES = {
     for unit in units
 }
 _SIZE = re.compile(r"([0-9]{1,18})([a-z]{0,2})")
+_COUNT = re.compile(r"[0-9]{1,18}")
 
 
 def read_size(spark: SparkSession, name: str, default: int) -> int:
@@ -44,8 +45,7 @@ def read_size(spark: SparkSession, name: str, default: int) -> int:
     text = str(spark.conf.get(name, str(default)))
     found = _SIZE.fullmatch(text.strip().lower())
     if found is None or found[2] not in _BYTES:
-        shown = text if len(text) <= 40 else f"{text[:40]}…"
-        raise ArgumentError(f"{name} must be a number of bytes, or a size such as 64m or 1g, not {shown!r}")
+        raise ArgumentError(f"{name} must be a number of bytes, or a size such as 64m or 1g, not {shortened(text)}")
     return int(found[1]) * _BYTES[found[2]]
 
 
@@ -58,6 +58,6 @@ def read_count(spark: SparkSession, name: str, default: int) -> int:
         The value is something else.
     """
     text = str(spark.conf.get(name, str(default))).strip()
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentError(f"{name} must be a whole number of 1 or more, not {text!r}")
+    if not _COUNT.fullmatch(text) or int(text) < 1:
+        raise ArgumentError(f"{name} must be a whole number of 1 or more, not {shortened(text)}")
     return int(text)

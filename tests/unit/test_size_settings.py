@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from patternlake.delta_tables.file_cache import TableCache
-from patternlake.sql_ext.size_settings import read_size
+from patternlake.sql_ext.size_settings import read_count, read_size
 from patternlake.udfs.errors import ArgumentError
 
 NAME = "spark.patternlake.driverBytes"
@@ -43,6 +43,19 @@ def test_what_is_no_size_is_refused_with_the_setting_and_the_value(text: str) ->
         size(text)
     assert repr(text[:40])[:-1] in str(caught.value)
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "-5", "1.5", "1_000", "²", "٣", "1" * 5000])
+def test_what_is_no_count_is_refused_with_the_setting_and_the_value(text: str) -> None:
+    with pytest.raises(ArgumentError, match=r"must be a whole number of 1 or more, not") as caught:
+        read_count(cast(Any, _Session(size=text)), NAME, 5)
+    assert repr(text[:40])[:-1] in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_a_count_is_a_whole_number() -> None:
+    assert read_count(cast(Any, _Session(size=" 1000 ")), NAME, 5) == 1000
+    assert read_count(cast(Any, _Session()), NAME, 5) == 5
 
 
 def test_who_asks_for_a_small_cache_does_not_empty_it_for_others() -> None:
