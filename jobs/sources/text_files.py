@@ -137,7 +137,9 @@ class TextCheck:
         letters = [f'"{_letters(name)}"'.encode() for name in self.fields]
         # Letters beyond ASCII may be written as numbers.
         alike = [not name.isascii() for name in self.fields]
-        for block in blocks:
+        for number, block in enumerate(blocks):
+            if not number:
+                block = block.removeprefix(codecs.BOM_UTF8)  # As Spark's readers do.
             try:
                 text = block.decode(self.encoding or "utf-8")
             except UnicodeDecodeError:

@@ -54,6 +54,7 @@ def test_a_json_line_of_which_spark_would_read_the_first_value_alone_is_told(lin
     # Whether its neighbours are of one kind, or have blank lines between them that make up for its second object.
     assert wrong(LINES, good, line, good) == several(line)
     assert wrong(LINES, good, line, "", good) == several(line)
+    assert wrong(LINES, f"\ufeff{line}") == several(line)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,10 @@ def test_a_json_line_that_spark_reads_whole_or_not_at_all_is_fine(line: str) -> 
 def test_json_that_goes_on_over_lines_is_told(lines: list[str]) -> None:
     first = next(filter(None, lines))
     assert wrong(LINES, *lines) == f"{text_files.OVER_LINES}: {first!r}"
+
+
+def test_json_that_goes_on_over_lines_is_told_behind_a_mark_of_unicode() -> None:
+    assert wrong(LINES, "\ufeff{", '"a": 1}') == f"{text_files.OVER_LINES}: '{{'"
 
 
 def test_a_json_line_that_is_cut_off_goes_to_quarantine_alone() -> None:
