@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from patternlake.udfs.digits import shown
 from patternlake.udfs.errors import ArgumentError
 
 MAX_MATCHES = 1_000_000
@@ -44,7 +45,8 @@ def too_many(total: int, max_matches: int, *, complete: bool = True) -> TooManyM
     complete
         Whether all were counted.
     """
-    count = f"{total:,}" if complete and total < 1 << 62 else f"at least {total:,}"
+    written = f"{total:,}" if total <= 1 << 62 else shown(total)
+    count = written if complete and total < 1 << 62 else f"at least {written}"
     return TooManyMatchesError(
         f"the pattern has {count} matches, more than max_matches = {max_matches:,}; "
         "raise max_matches, narrow the question, or ask with truncate => true for the first rows"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from patternlake.udfs.digits import digits, number_of
+
 Key = tuple[str | int, ...]
 """A node: the number of a linearization and those of the operands below; or one of the steps below."""
 
@@ -96,7 +98,9 @@ ROWS = pa.schema([("key", pa.string()), ("rows", pa.string()), ("seconds", pa.fl
 
 def work_rows(work: Work) -> pa.Table:
     """Work as rows of `ROWS`."""
-    rows = [{"key": json.dumps(key), "rows": str(one.rows), "seconds": one.seconds} for key, one in work.done.items()]
+    rows = [
+        {"key": json.dumps(key), "rows": digits(one.rows), "seconds": one.seconds} for key, one in work.done.items()
+    ]
     return pa.Table.from_pylist(rows, ROWS)
 
 
@@ -105,5 +109,5 @@ def work_of(tables: Iterator[pa.Table]) -> Work:
     work = Work()
     for table in tables:
         for row in table.to_pylist():
-            work.add(tuple(json.loads(row["key"])), int(row["rows"]), row["seconds"])
+            work.add(tuple(json.loads(row["key"])), number_of(row["rows"]), row["seconds"])
     return work

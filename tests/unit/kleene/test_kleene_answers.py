@@ -75,6 +75,12 @@ def test_combinations_are_counted_without_being_listed() -> None:
     assert [row["b"][-2:] for _, row in rows_of(found)] == [(50, 51), (50, 52), (50, 53)]
 
 
+def test_a_count_of_thousands_of_digits_is_told_by_its_size() -> None:
+    events = columns_of_letters("a" + "b" * 20_000 + "c")
+    with pytest.raises(ArgumentError, match=r"^the pattern has at least about 10\^4882 matches, more than max_matches"):
+        match_events(compiled("a ; b[5000] ; c", TYPES), events)
+
+
 def test_combinations_of_two_counted_operands_are_cut_as_well() -> None:
     text = " ".join([f"a{n}" for n in range(1, 41)] + ["b41"] + [f"c{n}" for n in range(42, 82)])
     pattern = compiled("a[20] ; b ; c[20]", TYPES)

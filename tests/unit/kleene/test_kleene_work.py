@@ -72,6 +72,9 @@ def test_without_being_asked_a_plan_says_nothing_of_work() -> None:
 def test_work_goes_through_rows() -> None:
     work = observed(compiled("a ; !x ; b+ ; c", WORKED_TYPES), events_of([stream("a1 b2 c3")], WORKED_TYPES))
     assert work_of(iter([work_rows(work)])) == work
+    large = Work()
+    large.add(MATCHES, 10**5000 + 1, 0.5)
+    assert work_of(iter([work_rows(large)])) == large
 
 
 @settings(max_examples=150)
