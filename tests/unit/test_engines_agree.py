@@ -77,7 +77,7 @@ def test_random_questions_have_one_answer(rng: random.Random) -> None:
         pattern = random_conditions(rng, pattern)
     rows = random_events(rng, rng.randint(1, 14))
     policy, after_match = rng.choice(["skip_till_next", "strict"]), rng.choice(["next", "past_last"])
-    # `match_pattern` takes no `,` yet.
-    text = pattern.text().replace(" , ", " ; ")
+    # Elsewhere a run moves as a whole in `match_seq`, and `match_pattern` gives nothing back.
+    text = pattern.text() if policy == "strict" else pattern.text().replace(" , ", " ; ")
     asked = text, rows, policy, after_match
     assert by_match_pattern(*asked) == by_match_seq(*asked), asked
