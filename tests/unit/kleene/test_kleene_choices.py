@@ -12,6 +12,7 @@ from naive.kleene_kernels import compiled, events_of, rows_of
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
+from patternlake.udfs.kleene.kernels.picks import Pick
 from patternlake.udfs.kleene.query import KleenePattern
 
 TYPES = {"x": "double"}
@@ -58,6 +59,23 @@ def test_more_choices_than_a_number_of_64_bits_holds_are_counted() -> None:
     pattern, events = asked("a ; b+ ; c", "a" + "b" * 100 + "c")
     assert count_matches(pattern, events) == 2**100 - 1
     assert first(pattern, events, 2) == [tuple(range(2, 102)), tuple(range(2, 101))]
+
+
+def test_choices_of_any_numbers_are_sums_of_binomials() -> None:
+    for length in range(8):
+        for least in range(9):
+            for most in (*range(least, 10), None):
+                sizes = range(least, (length if most is None else min(most, length)) + 1)
+                assert Pick(least, most, last=False).ways(length) == sum(comb(length, size) for size in sizes)
+    # 10,000 binomials of 6,000 digits each are not computed one by one.
+    assert Pick(1, 10_000, last=False).ways(20_000) == (2**20_000 + comb(20_000, 10_000)) // 2 - 1
+
+
+def test_choices_of_thousands_of_digits_are_refused_by_their_size() -> None:
+    pattern, events = asked("a ; b+ ; c", "a" + "b" * 15_000 + "c")
+    with pytest.raises(ArgumentError, match=r"^the pattern has at least about 10\^4515 matches, more than max_matches"):
+        match_events(pattern, events)
+    assert [len(row) for row in first(pattern, events, 2)] == [15_000, 14_999]
 
 
 def test_first_choices_before_an_event_are_those_that_go_on() -> None:

@@ -28,12 +28,24 @@ class Pick:
         """How many choices there are among so many events."""
         most = length if self.most is None else min(self.most, length)
         if most == length and self.least <= length // 2:
-            return (1 << length) - sum(comb(length, size) for size in range(self.least))
-        return sum(comb(length, size) for size in range(self.least, most + 1))
+            return (1 << length) - _choices(length, 0, self.least - 1)
+        return _choices(length, self.least, most)
 
     def longest(self, length: int) -> int:
         """How many events one of them has at most."""
         return length if self.most is None else min(self.most, length)
+
+
+def _choices(length: int, least: int, most: int) -> int:
+    """How many choices there are of `least` to `most` among so many events."""
+    if most < least:
+        return 0
+    # Each binomial from the one before it: those of long lists have many digits, and are many.
+    ways = total = comb(length, least)
+    for size in range(least, most):
+        ways = ways * (length - size) // (size + 1)
+        total += ways
+    return total
 
 
 def pick_of(layout: Layout, slot: int) -> Pick:
