@@ -98,6 +98,7 @@ def exact(events: pd.DataFrame, text: str, key: str | None) -> tuple[Any, NDArra
         names=codes.astype(np.int64),
         vocabulary=list(vocabulary),
         keys=np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(ordered)))),
+        asked=pattern.names,
         present=np.ascontiguousarray(present),
         offsets=np.append(begins, len(ordered)).astype(np.int64),
     )

@@ -2,7 +2,7 @@
 
 A match among the first events of a stream is one of the stream, for nothing that comes later changes it. So blocks of
 events are read from the first one on, twice as many each time, until a match is found; the sketch is asked which of
-them matter once the first block has none.
+them matter once the first block has none. Of a pattern that another engine matches all that matter are read at once.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.measures.pattern_measures import refuse_measures
 from patternlake.udfs.record_batches import columns_of
+from patternlake.udfs.sequences.lent_patterns import compile_asked
 from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import Candidates, blocks_touched, everywhere
 from patternlake.udfs.sketch.task import match_exactly
@@ -77,6 +78,10 @@ def occurs_here(place: Place, reads: SketchReads) -> bool:
 def _grows(place: Place, reads: SketchReads, found: Callable[[Candidates], bool]) -> bool:
     """Whether a match is found among events that matter, of which more and more are looked at."""
     request = reads.request
+    if request.pattern.lent is not None:
+        # What comes later may come before, in time, and may be what must be absent.
+        wanted = events_that_matter(place, reads)
+        return bool(wanted.blocks) and found(wanted)
     whole = everywhere(request)
     if len(whole.blocks) > 1 and request.window == Window() and found(replace(whole, blocks=whole.blocks[:1])):
         return True
@@ -107,7 +112,7 @@ def occurs_by_key(
     """
     published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
     of_one = {**as_sequences(arguments), "key": keys[0]}
-    reads = check_request(of_one, published, publications.names("sketch"))
+    reads = check_request(of_one, published, publications.names("sketch"), compile_asked)
     refuse_measures(reads.request.pattern.measures, "match_exists")
     every = replace(reads.request, key=None, one_key=False, every_key=True)
     wanted = everywhere(every)

@@ -75,6 +75,11 @@ class Events:
         values, kind = built_in[name]
         return Column(values[chosen], np.ones(len(values[chosen]), np.bool_), kind)
 
+    def named(self, name: str) -> BoolArray:
+        """bool[n]: the events of a name."""
+        code = self.vocabulary.index(name) if name in self.vocabulary else -2
+        return np.asarray(self.names == code)
+
     def truth(self, predicate: Predicate, rows: IntArray | None = None) -> BoolArray:
         """Whether a predicate over one event holds for each event, or for each of some rows; NULL does not."""
         true = evaluate(predicate, lambda reference: self.column(reference.column, rows)).true

@@ -27,6 +27,7 @@ from patternlake.udfs.arguments import given
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.measures.pattern_measures import refuse_measures
 from patternlake.udfs.record_batches import rows_in_micros
+from patternlake.udfs.sequences.lent_patterns import compile_asked
 from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import exists
 
@@ -44,7 +45,7 @@ def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
 
 def _reads(publications: Publications, arguments: Mapping[str, Any]) -> SketchReads:
     published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
-    reads = check_request(arguments, published, publications.names("sketch"))
+    reads = check_request(arguments, published, publications.names("sketch"), compile_asked)
     refuse_measures(reads.request.pattern.measures, "match_exists")
     return reads
 

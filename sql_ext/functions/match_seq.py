@@ -19,6 +19,7 @@ from patternlake.sql_ext.sketch_descent import descend
 from patternlake.sql_ext.unseen import tell_unseen, tell_unseen_key
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.published import NameCount
+from patternlake.udfs.sequences.lent_patterns import compile_asked
 from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import answer
 from patternlake.udfs.unseen_names import MOST_NAMES
@@ -27,7 +28,7 @@ from patternlake.udfs.unseen_names import MOST_NAMES
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
     published = snapshot.published("sketch", arguments["stream"] or "")
-    reads = check_request(arguments, published, snapshot.names("sketch"))
+    reads = check_request(arguments, published, snapshot.names("sketch"), compile_asked)
     request = reads.request
     check_names(request.pattern.measures, COLUMNS)
     counts = snapshot.name_counts(reads.events, MOST_NAMES)
@@ -76,7 +77,7 @@ def match_seq(
     policy
         ``strict``, ``skip_till_next`` or ``skip_till_any``.
     after_match
-        ``past_last`` or ``next``.
+        ``past_last`` or ``next``; of a pattern beyond what the sketch engine matches also ``first b`` or ``last b``.
     key
         Only events of this key.
     from_position, to_position, from_time, to_time

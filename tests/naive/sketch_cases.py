@@ -113,6 +113,7 @@ def events_of(pattern: SketchPattern, rows: Sequence[naive.Row], offsets: Sequen
         names=np.array([vocabulary.index(name) for name in names], np.int64),
         vocabulary=vocabulary,
         keys=np.zeros(n, np.int64),
+        asked=pattern.names,
         present=present.reshape(n, len(pattern.names)),
         columns={
             "x": Column(

@@ -75,7 +75,8 @@ CALLS = {
     ),
     "unknown partition": (
         {"pattern": "A ; B PARTITION BY colour"},
-        "PARTITION BY colour: match_seq partitions by the stream's key only; write PARTITION BY key",
+        "PARTITION BY colour: match_seq partitions by the stream's key only; write PARTITION BY key, or ask "
+        "match_pattern, which takes any column",
     ),
     "syntax": ({"pattern": "A ; ; B"}, "line 1, column 5: "),
     "syntax in the second line": ({"pattern": "A ;\nB C"}, "line 2, column 3: "),

@@ -15,6 +15,7 @@ from sql.sketch_lake import (
     E,
     SketchLake,
     Stream,
+    by_tasks,
     call,
     first_positions,
     leaf_intervals,
@@ -298,6 +299,39 @@ def check(lake: SketchLake, asked: Sequence[Asked], *, ordered: bool = True) -> 
         )
         assert keys == sorted(keys, key=lambda key: (key is not None, key or "")), question.call
     assert any(question.expected for question in asked)
+
+
+BEYOND = [
+    ("A ; B+ ; !C ; D? WITHIN 20 SEC", "skip_till_next"),
+    ("A , (B | (C ; D))+ MEASURES COUNT(B.x) AS many, MAX(t(D)) AS last PARTITION BY who WITHIN 9 EVENTS", "strict"),
+    (
+        "2 OF (A, B{2,3}, C+ UNTIL D) ; !E @(t(E) - t(A) < 2 MILLISECOND) MEASURES MIN(C.x) AS x WITHIN 8 MILLISECOND",
+        "skip_till_any",
+    ),
+    ("A ; (B ; C)+ ; D WHERE D.x > MIN(B.x) PARTITION BY key", "skip_till_next"),
+]
+"""Patterns that the sketch engine does not match by itself, each with a policy."""
+
+
+def test_patterns_beyond_the_sketch_engine_have_the_rows_of_match_pattern(lake: SketchLake) -> None:
+    stream = mixed(lake)
+    given = [(text, {"policy": policy, "after_match": "next"}) for text, policy in BEYOND]
+    wanted = lake.ask([call("match_pattern", stream.name, text, **how) for text, how in given])
+    asked = [call("match_seq", stream.name, text, **how) for text, how in given]
+    found = lake.ask(asked)
+    with by_tasks(lake.spark):
+        assert lake.ask(asked) == found
+    of_all = ("match_no", "key", "first_position", "last_position", "first_time", "last_time", "truncated")
+    for question, expected, rows in zip(asked, wanted, found, strict=True):
+        assert expected, question
+        measures = expected[0].__fields__[9:]
+        told = [[row[name] for name in (*of_all, *measures)] for row in rows]
+        assert told == [[row[name] for name in (*of_all, *measures)] for row in expected], question
+        steps = [[(step["operand"], step["from_position"]) for step in row["steps"]] for row in rows]
+        bound = [[(name, at) for name, ats in row["bindings"].items() for at in ats] for row in expected]
+        assert list(map(sorted, steps)) == list(map(sorted, bound)), question
+    there = lake.said([stream.exists(text.partition(" MEASURES ")[0], verify=True, policy=p) for text, p in BEYOND])
+    assert there == [True] * len(BEYOND)
 
 
 STREAMS = {"mixed": (mixed, NAMES), "flat": (flat, ["A", "B", "C", "D"])}

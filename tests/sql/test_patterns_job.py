@@ -372,8 +372,8 @@ def test_what_only_a_question_would_tell_is_told_before_anything_is_written(lake
         "MEASURES rand() + B.position AS luck": "gives another value each time it is computed",
         "MEASURES stddev_pop(B.position) + nowhere(1) AS odd": "nowhere",
         "MEASURES B.position AS final": "the answer has a column final already",
-        "DEFINE B AS dayofweek(time) = 1": "column 19: function dayofweek is not allowed in a predicate.*for a kept "
-        "pattern or explain_pattern, make the condition of B an attribute of the stream",
+        "DEFINE B AS dayofweek(time) = 1": "column 19: function dayofweek is not allowed in a predicate.*elsewhere, "
+        "make the condition of B an attribute of the stream",
     }
     stream = PatternStream(lake, "kept unasked", {})
     stream.take(letters("AB"))

@@ -96,8 +96,6 @@ def test_explain_pattern_says_what_to_do_with_them(lake: SketchLake, views: Stre
     with pytest.raises(PatternLakeError) as raised:
         patternlake.explain_pattern(lake.spark, views.name, text)
     message, line, caret = str(raised.value).rsplit("\n", 2)
-    assert "only where match_pattern is given the text: for a kept pattern or explain_pattern, make the condition" in (
-        message
-    )
+    assert "only where match_pattern is given the text: elsewhere, make the condition" in (message)
     assert "of odd an attribute of the stream, of type boolean, and write its name here" in message
     assert line[caret.index("^") : caret.rindex("^") + 1] == "dayofweek"

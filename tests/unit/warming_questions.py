@@ -65,6 +65,7 @@ from patternlake.udfs.machines.state import BATCH_SCHEMA, INSTANCE
 from patternlake.udfs.paths.result import paths_of
 from patternlake.udfs.paths.task import parts_of_partitions as path_parts
 from patternlake.udfs.published import NameCount
+from patternlake.udfs.sequences.lent_patterns import compile_asked
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.request import SketchState, check_call
@@ -146,7 +147,17 @@ def ask_sketch(rng: random.Random) -> None:
         pattern = replace(pattern, partition="key")
     if rng.random() < 0.3:
         given["from_position"], given["to_time"] = 2, events[-1].time_hi
-    _ask_sketch(rng, {**given, "pattern": pattern.text()}, sketch, nodes, table)
+    text = rng.choice(BEYOND_A_SKETCH) if verify and rng.random() < 0.3 else pattern.text()
+    _ask_sketch(rng, {**given, "pattern": text}, sketch, nodes, table)
+
+
+BEYOND_A_SKETCH = (
+    "A ; B+ ; C",
+    "A , B? , C WHERE A.x < C.x WITHIN 4 EVENTS",
+    "A ; B{1,2} ; !D WITHIN 5 MILLISECOND",
+    "2 OF (A, B+, C) PARTITION BY key",
+)
+"""Patterns that the kleene engine matches, under every policy."""
 
 
 SKETCH_STREAM = {"attributes": {"x": {"type": "double"}}, "key": "key", "tokens": None}
@@ -167,7 +178,7 @@ SKETCHED = pa.schema(
 def _ask_sketch(
     rng: random.Random, given: dict[str, Any], sketch: SketchState, nodes: pa.Table, events: pa.Table
 ) -> None:
-    question = check_call(given, sketch, ["s"])
+    question = check_call(given, sketch, ["s"], compile_asked)
     tops = nodes.filter(pc.equal(nodes["bucket"], TOP_BUCKET))
     hit = top_hits(question, structs(tops))
     keys = dict(zip(tops["segment"].to_pylist(), hit.field("keys").to_pylist(), strict=True))

@@ -229,7 +229,6 @@ def _masks(
     possible = all(
         bool(np.all(evaluate(part, lambda r: events.column(r.column, nothing)).true)) for part in pattern.constants
     )
-    code = {name: number for number, name in enumerate(events.vocabulary)}
     made: dict[tuple[str, Predicate | None], tuple[BoolArray, int]] = {}
 
     def mask(operand: Operand) -> tuple[BoolArray, int]:
@@ -237,7 +236,7 @@ def _masks(
         if not possible:
             return found, 0
         if operand.define is None:
-            rows = np.flatnonzero(events.names == code.get(operand.takes, -1))
+            rows = np.flatnonzero(events.named(operand.takes))
         else:
             rows = np.flatnonzero(events.truth(operand.define))
         unfiltered = len(rows)
@@ -255,11 +254,10 @@ def _masks(
 
 def _endings(pattern: KleenePattern, events: Events) -> dict[int, BoolArray]:
     """For each operand with UNTIL bool[n]: the events that end its collecting."""
-    code = {name: number for number, name in enumerate(events.vocabulary)}
     found: dict[int, BoolArray] = {}
     for number, operand in enumerate(pattern.operands):
         for ending in operand.until:
-            own = events.names == code.get(ending.takes, -1) if ending.define is None else events.truth(ending.define)
+            own = events.named(ending.takes) if ending.define is None else events.truth(ending.define)
             found[number] = found.get(number, np.zeros(len(events), np.bool_)) | own
     return found
 

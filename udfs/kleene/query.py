@@ -432,7 +432,7 @@ def _definition(part: tree.Definition, text: str) -> Predicate:
         # match_pattern has given what only Spark evaluates to Spark by now, as an attribute.
         message = (
             f"{error.message}; Spark evaluates other conditions of DEFINE only where match_pattern is given the text: "
-            f"for a kept pattern or explain_pattern, make the condition of {quoted(part.name)} an attribute of the "
+            f"elsewhere, make the condition of {quoted(part.name)} an attribute of the "
             "stream, of type boolean, and write its name here"
         )
         raise PredicateError(message, error.text, error.start, error.end) from None

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.events import Events, integers, read_events
+from patternlake.udfs.events import Events, integers, micros, read_events
 from patternlake.udfs.language.predicate.columns import Rows
 from patternlake.udfs.partitions import number_values, order_of
 from patternlake.udfs.sketch.request import SketchRequest
@@ -18,20 +18,28 @@ from patternlake.udfs.sketch.request import SketchRequest
 
 @dataclass(frozen=True, kw_only=True)
 class TokenEvents(Events):
-    """Events of one stream, or of many partitions, in (partition, position) order.
+    """Events of one stream, or of many partitions, in (partition, position) order; those of a pattern
+    that another engine matches, in (partition, time, position) order.
 
     Attributes
     ----------
+    asked
+        `SketchPattern.names`, t of them.
     present
-        bool[n, t]: a token of the event equals name t of `SketchPattern.names`; see `presence`.
+        bool[n, t]: a token of the event equals a name; see `presence`.
     offsets
         int64[partitions + 1]: partition k has the events ``offsets[k]:offsets[k + 1]``, and all its events from the
         first to the last must be there if neighbours or counts of events matter (`candidates.needs_every_event`).
         None: the whole stream is one partition, and positions tell neighbours and counts.
     """
 
+    asked: Sequence[str]
     present: BoolArray
     offsets: IntArray | None = None
+
+    def named(self, name: str) -> BoolArray:
+        """bool[n]: the events that have a name among their tokens."""
+        return self.present[:, self.asked.index(name)]
 
     def of_partitions(self, first: int, last: int) -> TokenEvents:
         """The events of partitions `first` to `last` (exclusive); all of them where the stream is one partition."""
@@ -85,22 +93,24 @@ def events_of(request: SketchRequest, columns: Mapping[str, pa.Array]) -> tuple[
     Returns
     -------
     TokenEvents
-        In (partition, position) order.
+        In their order.
     list of str or None
         The key of each partition, NULL first; of a stream in one partition what was asked for.
     """
     keys: list[str | None] = [request.key]
     positions = integers(columns["position"])
+    by = (positions,) if request.pattern.lent is None else (micros(columns["time"]), positions)
     if request.every_key:
         codes, keys = number_values(columns["key"])
-        order = order_of(codes, positions)
+        order = order_of(codes, *by)
     else:
-        codes, order = np.zeros(len(positions), np.int64), np.argsort(positions)
+        codes, order = np.zeros(len(positions), np.int64), np.lexsort(by[::-1])
     rows = {name: column.take(pa.array(order)) for name, column in columns.items()}
     events = read_events(rows, request.pattern.columns, request.types, codes[order])
     several = request.every_key or request.one_key
     return TokenEvents(
         **vars(events),
+        asked=request.pattern.names,
         present=presence(request.pattern.names, _token_columns(request, rows)),
         offsets=np.searchsorted(events.keys, np.arange(len(keys) + 1)) if several else None,
     ), keys

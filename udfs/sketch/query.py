@@ -34,6 +34,7 @@ from patternlake.udfs.language.query.tree import (
     Sequence,
 )
 from patternlake.udfs.measures.pattern_measures import PatternMeasures, read_pattern_measures
+from patternlake.udfs.sketch.lent import LentPattern
 
 MOST_SLOTS = 200
 MOST_NAMES_OF_AND = 8
@@ -117,6 +118,9 @@ class SketchPattern:
         As in the query.
     measures
         MEASURES, or None.
+    lent
+        The pattern as another engine matches it, where the sketch engine does not; then the first slot takes any of
+        `names`, and each other one what every match has an event of.
     """
 
     names: tuple[str, ...]
@@ -130,6 +134,7 @@ class SketchPattern:
     partition: tuple[str, ...]
     within: Extent | None
     measures: PatternMeasures | None = None
+    lent: LentPattern | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -151,6 +156,8 @@ class SketchPattern:
     @property
     def columns(self) -> frozenset[str]:
         """The columns of events that DEFINE and WHERE refer to."""
+        if self.lent is not None:
+            return self.lent.columns
         predicates = [*self.define.values(), *([self.where] if self.where is not None else [])]
         named = (reference.column for predicate in predicates for reference in predicate.references)
         along = (attribute for predicate in predicates for attribute in predicate.equal_along)
@@ -186,7 +193,7 @@ def compile_pattern(
     Parameters
     ----------
     query
-        The parsed query.
+        The parsed query; with `verify` one that `engines.is_matched_by_itself`.
     verify
         True where the answer is made exact on events; DEFINE and WHERE are allowed only then.
     scope
@@ -203,6 +210,7 @@ def compile_pattern(
         Two operands have one name; a predicate is not allowed, or names what is not in scope.
     """
     engines.check(query, "sketch", verify=verify)
+    assert engines.is_matched_by_itself(query, "sketch"), "another engine matches this"
     return _Compiler(query, scope or Scope(), names_are_tokens).pattern()
 
 

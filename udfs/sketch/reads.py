@@ -10,7 +10,7 @@ from typing import Any
 from patternlake.udfs.published import Published
 from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.sketch.batch import part_segments
-from patternlake.udfs.sketch.request import SketchRequest, SketchState, check_call
+from patternlake.udfs.sketch.request import Compile, SketchRequest, SketchState, check_call, compile_own
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ class SketchReads:
     segments_together: int
 
 
-def check_request(arguments: Mapping[str, Any], publication: Published, known: Sequence[str]) -> SketchReads:
+def check_request(
+    arguments: Mapping[str, Any], publication: Published, known: Sequence[str], compile: Compile = compile_own
+) -> SketchReads:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -46,6 +48,8 @@ def check_request(arguments: Mapping[str, Any], publication: Published, known: S
         What `sketch` published of the stream.
     known
         Streams that have a sketch.
+    compile
+        As of `check_call`.
 
     Raises
     ------
@@ -59,7 +63,7 @@ def check_request(arguments: Mapping[str, Any], publication: Published, known: S
         raise AssertionError("without a sketch every call is refused")
     source, state = json.loads(at.source), json.loads(at.state)
     gone = json.loads(newest.state) if newest.base_batch == at.base_batch else state
-    request = check_call(arguments, SketchState(at.configuration, at.state, gone.get("floors", [])), known)
+    request = check_call(arguments, SketchState(at.configuration, at.state, gone.get("floors", [])), known, compile)
     sizing = state["plans"][0]["sizing"]
     return SketchReads(
         request,

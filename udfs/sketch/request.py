@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.language.predicate.scopes import Scope
 from patternlake.udfs.language.query.names import key_word, quoted
 from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.language.query.tree import Query
 from patternlake.udfs.limits import MAX_MATCHES, MOST_NAMES
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.requests import compile_once
@@ -145,7 +146,25 @@ class SketchRequest:
         return (["body"] if below else []) + (["top"] if max(lowest) == top else [])
 
 
-def check_call(arguments: Mapping[str, Any], sketch: SketchState | None, known: Sequence[str]) -> SketchRequest:
+class Compile(Protocol):
+    """Compiles a query for the engine that matches it."""
+
+    def __call__(
+        self, query: Query, *, verify: bool, scope: Scope, policy: str, names_are_tokens: bool
+    ) -> SketchPattern:
+        """Parameters and errors as of `query.compile_pattern`; `policy` is the one that it is asked with."""
+
+
+def compile_own(query: Query, *, verify: bool, scope: Scope, policy: str, names_are_tokens: bool) -> SketchPattern:
+    """Compile a query that the sketch engine matches by itself; as of `Compile`."""
+    pattern = compile_pattern(query, verify=verify, scope=scope, names_are_tokens=names_are_tokens)
+    conditions(pattern)
+    return pattern
+
+
+def check_call(
+    arguments: Mapping[str, Any], sketch: SketchState | None, known: Sequence[str], compile: Compile = compile_own
+) -> SketchRequest:
     """The request of a call; checks everything that can be checked before data is read.
 
     Parameters
@@ -156,6 +175,8 @@ def check_call(arguments: Mapping[str, Any], sketch: SketchState | None, known: 
         The sketch that answers, or None where there is none.
     known
         Streams that have a sketch.
+    compile
+        A function of a module that compiles the pattern.
 
     Raises
     ------
@@ -169,15 +190,31 @@ def check_call(arguments: Mapping[str, Any], sketch: SketchState | None, known: 
             f"there is no sketch of a stream {arguments['stream']!r}; streams with a sketch: {streams}. Configure one "
             "under `sketches` and run `sketch`, or ask match_pattern, which needs none"
         )
-    request = compile_once(_compile, dict(arguments), sketch.configuration, sketch.state, sketch.floors)
+    request = compile_once(_Compiler(compile), dict(arguments), sketch.configuration, sketch.state, sketch.floors)
     # match_exists has no `truncate`: it says NULL.
     if "truncate" in arguments and not request.verify and not request.truncate:
         _refuse_dropped(request)
     return request
 
 
+@dataclass(frozen=True)
+class _Compiler:
+    """Makes requests of what `compile_once` takes; two of one function are the same."""
+
+    compile: Compile
+
+    def __call__(
+        self, arguments: Mapping[str, Any], configured: str, kept: str, floors: Sequence[Mapping[str, Any]]
+    ) -> SketchRequest:
+        return _compile(self.compile, arguments, configured, kept, floors)
+
+
 def _compile(
-    arguments: Mapping[str, Any], configured: str, kept: str, floors: Sequence[Mapping[str, Any]]
+    compile: Compile,
+    arguments: Mapping[str, Any],
+    configured: str,
+    kept: str,
+    floors: Sequence[Mapping[str, Any]],
 ) -> SketchRequest:
     configuration, state = json.loads(configured), json.loads(kept)
     stream = configuration["stream"]
@@ -185,17 +222,17 @@ def _compile(
     verify = given(arguments, "verify", True)
     scope = Scope.of_stream(stream, arguments.get("params"))
     named = "name" in (stream.get("tokens") or ["name"])
-    pattern = compile_pattern(query, verify=verify, scope=scope, names_are_tokens=named)
-    conditions(pattern)
+    policy = given(arguments, "policy", "skip_till_next")
+    max_matches = given(arguments, "max_matches", MAX_MATCHES)
+    check_arguments(policy, "next", max_matches)
+    pattern = compile(query, verify=verify, scope=scope, policy=policy, names_are_tokens=named)
     if len(pattern.names) > MOST_NAMES:
         raise ArgumentError(
             f"the pattern has {len(pattern.names):,} different names; at most {MOST_NAMES:,} are possible: ask several "
             "questions, or give the stream a token that stands for many names"
         )
-    policy = given(arguments, "policy", "skip_till_next")
     after_match = given(arguments, "after_match", "past_last")
-    max_matches = given(arguments, "max_matches", MAX_MATCHES)
-    check_arguments(policy, after_match, max_matches)
+    check_arguments(policy, after_match, max_matches, None if pattern.lent is None else pattern.lent.operands)
     height = len(state["plans"][0]["sizing"]["levels"])
     level = given(arguments, "level", 0)
     _check_level(arguments["stream"], level, height, verify)
@@ -271,7 +308,7 @@ def _check_keys(
         if strange or len(pattern.partition) > 1:
             raise ArgumentError(
                 f"PARTITION BY {', '.join(map(quoted, pattern.partition))}: match_seq partitions by the stream's key "
-                f"only; write PARTITION BY {key_word(stream['key'])}"
+                f"only; write PARTITION BY {key_word(stream['key'])}, or ask match_pattern, which takes any column"
             )
     if not one_key and not partitioned:
         return False, False

@@ -14,7 +14,7 @@ from patternlake.udfs.limits import by_partition
 from patternlake.udfs.partitions import ranks
 from patternlake.udfs.sketch.gathering import gathered
 from patternlake.udfs.sketch.kernels.candidates import candidate_ranges, needs_every_event
-from patternlake.udfs.sketch.kernels.hits import Hits, Matches
+from patternlake.udfs.sketch.kernels.hits import Found, Hits, Matches, OperandMatches
 from patternlake.udfs.sketch.kernels.matching import match_nodes_by_key
 from patternlake.udfs.sketch.request import SketchRequest
 
@@ -173,30 +173,55 @@ def _matches(request: SketchRequest, hits: Hits, offsets: NDArray[np.int64], lim
 def rows_of(request: SketchRequest, matches: Matches, keys: Sequence[str | None]) -> pa.Table:
     """Matches as rows of `ROWS`, given the keys that `Matches.key` counts."""
     count, steps = matches.operand.shape
-    labels = pa.array(request.pattern.labels, pa.string())
-    step = pa.StructArray.from_arrays(
-        [
-            labels.take(pa.array(matches.operand.ravel())),
-            pa.array(matches.step_lo.ravel()),
-            pa.array(matches.step_hi.ravel()),
-        ],
-        fields=list(STEP_TYPE),
+    step_lists = _list_steps(
+        pa.array(request.pattern.labels, pa.string()).take(pa.array(matches.operand.ravel())),
+        matches.step_lo.ravel(),
+        matches.step_hi.ravel(),
+        np.arange(count + 1) * steps,
     )
-    step_lists = pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(steps)), step)
+    return _table(request, matches, keys, step_lists, matches.level, matches.fp_bound)
+
+
+def rows_of_operands(request: SketchRequest, matches: OperandMatches, keys: Sequence[str | None]) -> pa.Table:
+    """As `rows_of`, with a step for each event of each operand, in text order and in the order of events."""
+    count, width = len(matches), len(matches.operands)
+    operand = np.repeat(np.tile(np.arange(width), count), np.diff(matches.offsets))
+    labels = pa.array(matches.operands, pa.string()).take(pa.array(operand))
+    step_lists = _list_steps(labels, matches.positions, matches.positions, matches.offsets[::width])
+    return _table(request, matches, keys, step_lists, np.zeros(count, np.int8), np.zeros(count))
+
+
+def _list_steps(
+    labels: pa.Array, low: NDArray[np.int64], high: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> pa.ListArray:
+    """The steps of k matches, from those of all of them; match i has the steps ``offsets[i]:offsets[i + 1]``."""
+    step = pa.StructArray.from_arrays([labels, pa.array(low), pa.array(high)], fields=list(STEP_TYPE))
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), step)
+
+
+def _table(
+    request: SketchRequest,
+    matches: Found,
+    keys: Sequence[str | None],
+    steps: pa.ListArray,
+    level: NDArray[np.int8],
+    fp_bound: NDArray[np.float64],
+) -> pa.Table:
+    """Matches of either engine, with what only one of them has, as rows of `ROWS`."""
     shown = list(keys) if request.every_key else [request.key]
-    key = pa.array(shown, pa.string()).take(pa.array(matches.key))
+    cut = matches.truncated or (not request.verify and request.dropped is not None)
     columns = [
         pa.array(ranks(matches.key) + 1),
-        key,
+        pa.array(shown, pa.string()).take(pa.array(matches.key)),
         pa.array(matches.first_position),
         pa.array(matches.last_position),
         pa.array(matches.first_time).cast(ROWS.field("first_time").type),
         pa.array(matches.last_time).cast(ROWS.field("last_time").type),
-        step_lists,
-        pa.array(matches.level.astype(np.int32)),
-        pa.array(np.full(count, request.verify)),
-        pa.array(matches.fp_bound),
-        pa.array(np.full(count, matches.truncated or (not request.verify and request.dropped is not None))),
+        steps,
+        pa.array(level.astype(np.int32)),
+        pa.array(np.full(len(matches), request.verify)),
+        pa.array(fp_bound),
+        pa.array(np.full(len(matches), cut)),
     ]
     return pa.Table.from_arrays(columns, schema=ROWS)
 

@@ -94,8 +94,9 @@ def test_the_engine_of_its_paper_takes_it_or_says_what_it_does_not_take(entry: E
     if "refused" not in entry:
         check(query, engine)
         return
+    # What the paper has of an engine is, of sequences, the sketch alone.
     with pytest.raises(PatternError) as refusal:
-        check(query, engine)
+        check(query, engine, verify=False)
     assert str(entry["refused"]) in refusal.value.message
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from patternlake.delta_tables.state_reader import Condition, Fold
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.requests import BatchRange
+from patternlake.udfs.sequences.lent_patterns import compile_asked
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.reads import SketchReads
 from patternlake.udfs.sketch.request import SketchState, check_call
@@ -25,6 +26,7 @@ HEIGHT = 3
 class Tree:
     """A sketch in memory, which counts the nodes that are read of it; of the events, which blocks.
 
+    Events have the attribute x, and `others`, each with its type.
     Blocks have `1 << block_bits` events. Whether events are read without a look at the sketch, `cheap_events` says.
     """
 
@@ -37,9 +39,10 @@ class Tree:
         *,
         keys: Sequence[str] = ("k",),
         fpq: float = 1e-9,
-        x: Sequence[float] | None = None,
+        x: Sequence[float | None] | None = None,
         times: Sequence[int] | None = None,
         block_bits: int = 17,
+        others: Mapping[str, tuple[str, Sequence[Any]]] | None = None,
     ) -> None:
         self.events = len(names)
         self.structure = structure
@@ -55,7 +58,11 @@ class Tree:
         )
         blocks = count >> block_bits
         named = events.select(["position", "time", "key", "tokens"])
-        values = [[("x", None if x is None else str(x[number]))] for number in count]
+        self.attributes = {"x": ("double", x or [None] * len(names)), **(others or {})}
+        values = [
+            [(name, None if of[number] is None else str(of[number])) for name, (_, of) in self.attributes.items()]
+            for number in count
+        ]
         self.stored = (
             named.append_column("name", pa.array(names, pa.string()))
             .append_column("block", pa.array(blocks, pa.int64()))
@@ -105,10 +112,13 @@ class Tree:
 
     def request(self, pattern: str, **arguments: Any) -> SketchReads:
         configuration = {
-            "stream": {"attributes": {"x": {"type": "double"}}, "key": "who", "tokens": None},
+            "stream": {
+                "attributes": {name: {"type": kind} for name, (kind, _) in self.attributes.items()},
+                "key": "who", "tokens": None,
+            },
             "structure": self.structure, "fanout": 2, "events_per_leaf": LEAF, "keyed": True, "seed": 3,
         }  # fmt: skip
         state = {"plans": [{"sizing": asdict(self.sizing)}], "events": self.events}
         sketch = SketchState(json.dumps(configuration), json.dumps(state))
-        request = check_call({"stream": "s", "pattern": pattern, **arguments}, sketch, ["s"])
+        request = check_call({"stream": "s", "pattern": pattern, **arguments}, sketch, ["s"], compile_asked)
         return SketchReads(request, BatchRange(1, 0, 0), BatchRange(1, 0, 0), 1)

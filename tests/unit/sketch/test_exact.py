@@ -254,6 +254,7 @@ def test_neighbours_and_counts_are_those_of_the_partition() -> None:
         names=np.zeros(5, np.int64),
         vocabulary=[""],
         keys=np.array([0, 0, 1, 1, 1]),
+        asked=pattern.names,
         present=np.array([[1, 0], [0, 1], [1, 0], [0, 0], [0, 1]], np.bool_),
         offsets=np.array([0, 2, 5], np.int64),
     )

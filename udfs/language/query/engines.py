@@ -68,6 +68,9 @@ class Engine:
         What to write instead of an operator that it does not take.
     verified
         Operators of `takes` that need ``verify => true``.
+    on_events
+        Those of `verified` that another engine matches, which then matches the whole pattern. Where there are such,
+        `inside` and `rules` say what is taken without them.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Engine:
     rules: tuple[Rule, ...] = ()
     instead: Mapping[Operator, str | Hint] = field(default_factory=dict)
     verified: frozenset[Operator] = frozenset()
+    on_events: frozenset[Operator] = frozenset()
 
     @property
     def title(self) -> str:
@@ -105,11 +109,26 @@ def check(query: Query, engine: str, *, verify: bool = True) -> None:
     """
     declared = ENGINES[engine]
     operands.number(query)
-    refusals = [*_operators(query, declared, verify), *_nesting(query.pattern, declared)]
-    refusals += [refusal for rule in declared.rules for refusal in rule(query)]
+    refusals = list(_operators(query, declared, verify))
+    if not (verify and declared.on_events):
+        refusals += _arrangement(query, declared)
     if refusals:
         place, message = min(refusals, key=lambda refusal: refusal[0].start)
         raise UnsupportedOperatorError(message, query.text, place.start, place.end)
+
+
+def is_matched_by_itself(query: Query, engine: str) -> bool:
+    """Whether an engine matches a query that `check` takes, and leaves it to no other one; parameters as above."""
+    declared = ENGINES[engine]
+    lent = any(operator in declared.on_events for operator, _ in uses(query))
+    return not lent and not any(_arrangement(query, declared))
+
+
+def _arrangement(query: Query, engine: Engine) -> Iterator[Refusal]:
+    """Places of operators that the engine does not take."""
+    yield from _nesting(query.pattern, engine)
+    for rule in engine.rules:
+        yield from rule(query)
 
 
 def _operators(query: Query, engine: Engine, verify: bool) -> Iterator[Refusal]:
@@ -121,7 +140,7 @@ def _operators(query: Query, engine: Engine, verify: bool) -> Iterator[Refusal]:
             message = f"{engine.title} does not take {operator.value}"
             yield place, f"{message}; {hint}" if hint else message
         elif operator in engine.verified and not verify:
-            yield place, f"{engine.title} takes {operator.value} of events alone: leave out verify => false"
+            yield place, f"{engine.title} takes {operator.value} {_ON_EVENTS}"
 
 
 def _nesting(node: Node, engine: Engine) -> Iterator[Refusal]:
@@ -129,9 +148,10 @@ def _nesting(node: Node, engine: Engine) -> Iterator[Refusal]:
     allowed = engine.inside.get(type(node))
     for child in node.children():
         if allowed is not None and type(child) not in allowed:
+            stands = f"{_KINDS[type(child)]} inside {_KINDS[type(node)]}"
             only = ", ".join(text for kind, text in _KINDS.items() if kind in allowed)
-            message = f"{engine.title} does not take {_KINDS[type(child)]} inside {_KINDS[type(node)]}; only {only}"
-            yield child.span, message
+            message = f"{engine.title} does not take {stands}; only {only}"
+            yield child.span, f"{engine.title} takes {stands} {_ON_EVENTS}" if engine.on_events else message
         yield from _nesting(child, engine)
 
 
@@ -150,22 +170,9 @@ def _negation_between(*kinds: type[Node]) -> Rule:
                         placed.setdefault(id(item), "first" if at == 0 else "last")
         for node in query.pattern.walk():
             if isinstance(node, Negation) and (where := placed.get(id(node), "alone")):
-                message = f"'!' (not) stands {where}; it needs an operand of ';' on either side"
-                yield node.sign, message + (_never(where) if node in _ends(query.pattern) else "")
+                yield node.sign, f"'!' (not) stands {where}, which events alone can tell: leave out verify => false"
 
     return rule
-
-
-def _ends(pattern: Node) -> tuple[Node, ...]:
-    """The first and the last item of a pattern that is a sequence."""
-    items = _open_sequences(pattern) if isinstance(pattern, Sequence) else []
-    return (items[0], items[-1]) if items else ()
-
-
-def _never(where: str) -> str:
-    """How to ask for what a negation at an end of the pattern means."""
-    when = "before" if where == "first" else "after"
-    return f"; match_pattern takes it, for what never came {when}, as the page 'Absence' shows"
 
 
 def _open_sequences(node: Node) -> list[Node]:
@@ -234,7 +241,18 @@ _EVERYWHERE = {
 _GROUPING = frozenset({Operator.OR, Operator.AND})
 _CLAUSES = frozenset({Operator.DEFINE, Operator.WHERE, Operator.PARTITION})
 _WITHIN = frozenset({Operator.WITHIN_EVENTS, Operator.WITHIN_TIME})
-_COUNTED_SKETCH = "a sketch counts only as A[n]; match_pattern takes '+' and '*'"
+_ON_EVENTS = "of events alone: leave out verify => false"
+_LENT_BY_KLEENE = frozenset(
+    {
+        Operator.PLUS,
+        Operator.STAR,
+        Operator.OPTIONAL,
+        Operator.RANGE,
+        Operator.UNTIL,
+        Operator.SOME_OF,
+        Operator.TIMES,
+    }
+)
 _CHAIN = "a trend is a sequence of names, each plain or with '+'"
 _WRITTEN_OUT = "a subscription writes each event out, as in A AS a1 ; A AS a2"
 
@@ -247,7 +265,8 @@ ENGINES: dict[str, Engine] = {
             takes=frozenset({Operator.THEN, Operator.NEXT, Operator.NOT, Operator.COUNT, Operator.MEASURES})
             | _GROUPING
             | _CLAUSES
-            | _WITHIN,
+            | _WITHIN
+            | _LENT_BY_KLEENE,
             inside={
                 Contiguous: frozenset({Event, Disjunction, Conjunction, Negation}),
                 Disjunction: frozenset({Event}),
@@ -256,14 +275,8 @@ ENGINES: dict[str, Engine] = {
                 Repetition: frozenset({Event}),
             },
             rules=(_negation_between(Sequence, Contiguous),),
-            instead={
-                Operator.PLUS: _COUNTED_SKETCH,
-                Operator.STAR: _COUNTED_SKETCH,
-                Operator.OPTIONAL: _COUNTED_SKETCH,
-                Operator.RANGE: _COUNTED_SKETCH,
-                Operator.TIMES: "WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
-            },
-            verified=frozenset({Operator.DEFINE, Operator.WHERE, Operator.MEASURES}),
+            verified=frozenset({Operator.DEFINE, Operator.WHERE, Operator.MEASURES}) | _LENT_BY_KLEENE,
+            on_events=_LENT_BY_KLEENE,
         ),
         Engine(
             name="kleene",

@@ -10,6 +10,10 @@ Why the events of these nodes suffice: every event of a true match lies in one. 
 match: where a full scan takes an event that is left out, nothing behind it completes the pattern in time, so whatever
 the search takes instead, which lies behind that event, doesn't complete it either. Times that run backwards are
 covered by using the least time from a node on, and the greatest up to it.
+
+Of a pattern that another engine matches, a node is a candidate if, for each kind of event that every match has, one
+may lie as near to it in time as the window reaches. So near lies whatever is in a match, ends what it collects, or
+denies it. And whatever would change a match that is found lies as near to all of its events, and is read with them.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.kernels.hits import Hits
 from patternlake.udfs.sketch.kernels.search import blocks_of_states, least_after
-from patternlake.udfs.sketch.query import Alternative, Layout, SketchPattern
+from patternlake.udfs.sketch.lent import LentPattern
+from patternlake.udfs.sketch.query import Alternative, Layout, SketchPattern, Slot
 from patternlake.udfs.sketch.windows import Window
 from patternlake.udfs.subkernels import subkernel
 
@@ -51,6 +56,9 @@ def needs_every_event(pattern: SketchPattern, policy: str, *, partitioned: bool)
     In one stream positions tell which events are neighbours and how far apart they are. In a partition only its own
     events can tell. A primitive that any event may be needs them all.
     """
+    if pattern.lent is not None:
+        # In the order of time positions tell no neighbours.
+        return pattern.lent.ranked or policy == "strict" or _any_event(pattern, pattern.slots[0])
     alternatives = [c for slot in pattern.slots for c in slot.alternatives] + [c for gap in pattern.gaps for c in gap]
     if any(pattern.names_of(choice) is None for choice in alternatives):
         return True
@@ -91,8 +99,10 @@ def candidate_ranges(
         if window.empty:
             return Candidates(np.empty((0, 2), np.int64), every)
         hits = hits.take(window.of_nodes(hits))
+    if pattern.lent is not None:
+        return Candidates(None if every else _clipped(_near_every_kind(pattern, pattern.lent, hits), window), every)
     ends = _first_slots(pattern) + _last_slots(pattern)
-    if any(pattern.names_of(choice) is None for slot in ends for choice in pattern.slots[slot].alternatives):
+    if any(_any_event(pattern, pattern.slots[slot]) for slot in ends):
         return Candidates(None if window is None else _whole(window), True)
     # With events that no filter knows of in between, or neighbours that are not the stream's, nodes tell only order.
     layout = pattern.layout(policy if not every else "skip_till_any")
@@ -132,6 +142,27 @@ def _first_slots(pattern: SketchPattern) -> list[int]:
 
 def _last_slots(pattern: SketchPattern) -> list[int]:
     return list(range(pattern.blocks[-2], pattern.blocks[-1]))
+
+
+def _any_event(pattern: SketchPattern, slot: Slot) -> bool:
+    """Whether any event may fill a slot."""
+    return any(pattern.names_of(choice) is None for choice in slot.alternatives)
+
+
+def _near_every_kind(pattern: SketchPattern, lent: LentPattern, hits: Hits) -> IntArray:
+    """int64[r, 2]: the positions of the nodes near which each kind of event that every match has may lie."""
+    kinds = [_held(pattern, hits, slot.alternatives) for slot in pattern.slots[1:]]
+    near = np.full(len(hits), all(kind.any() for kind in kinds))
+    reach = lent.reach
+    for kind in kinds if near.any() else ():
+        if reach is None:
+            break
+        order = np.argsort(hits.time_lo[kind], kind="stable")
+        begins, ends = hits.time_lo[kind][order], np.maximum.accumulate(hits.time_hi[kind][order])
+        # Of the nodes of the kind that begin in reach, the one that ends last.
+        before = np.searchsorted(begins, hits.time_hi + reach, "right")
+        near &= (before > 0) & (ends[before - 1] >= hits.time_lo - reach)
+    return _merged(hits.pos_lo[near], hits.pos_hi[near])
 
 
 def _held(pattern: SketchPattern, hits: Hits, choices: tuple[Alternative, ...]) -> BoolArray:

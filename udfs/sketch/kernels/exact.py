@@ -195,7 +195,7 @@ class _Truths:
             if choice.primitive:
                 accepted = self.events.truth(self.pattern.define[choice.name])
             else:
-                accepted = self.events.present[:, self.pattern.names.index(choice.name)]
+                accepted = self.events.named(choice.name)
             for condition in judged:
                 accepted = accepted & self.events.truth(condition.predicate)
             self.known[key] = accepted

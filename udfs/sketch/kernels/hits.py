@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,3 +97,80 @@ class Matches:
 
     def __len__(self) -> int:
         return len(self.key)
+
+
+class Found(Protocol):
+    """What matches of any engine have, named as of `Matches`."""
+
+    @property
+    def key(self) -> NDArray[np.int64]:
+        """int64[r]."""
+
+    @property
+    def first_position(self) -> NDArray[np.int64]:
+        """int64[r]."""
+
+    @property
+    def last_position(self) -> NDArray[np.int64]:
+        """int64[r]."""
+
+    @property
+    def first_time(self) -> NDArray[np.int64]:
+        """int64[r]."""
+
+    @property
+    def last_time(self) -> NDArray[np.int64]:
+        """int64[r]."""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether rows were left out."""
+
+    def __len__(self) -> int: ...
+
+
+class OperandMatches(Found, Protocol):
+    """Matches whose operands have any number of events: r matches, p operands, b events."""
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """Names of the operands that take events, in text order."""
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """int64[r·p + 1]: operand o of match i has ``positions[offsets[i·p + o]:offsets[i·p + o + 1]]``."""
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """int64[b]: positions, each operand's in the order of events."""
+
+    @property
+    def event_offsets(self) -> NDArray[np.int64]:
+        """int64[r + 1]: match i has the events ``event_offsets[i]:event_offsets[i + 1]``, in order."""
+
+    @property
+    def bound_positions(self) -> NDArray[np.int64]:
+        """int64[b]: position of each of these."""
+
+    @property
+    def bound_operands(self) -> NDArray[Any]:
+        """integer[b]: number of the operand that takes each, negated ones counted in text order, too."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The events of some matches.
+
+    Attributes
+    ----------
+    offsets
+        int64[r + 1]: match i has the events ``offsets[i]:offsets[i + 1]``.
+    positions
+        int64[e]: of each event.
+    operands
+        integer[e]: number of the operand that binds each; not filled where there are no measures.
+    """
+
+    offsets: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    operands: NDArray[Any]
