@@ -219,7 +219,9 @@ def rows_apart(spark: SparkSession, expression: JavaObject) -> OrderedRows:
     own = SparkSession(spark.sparkContext, session.cloneSession())
     try:
         return _rows_of(own, expression, expression.plan())
-    except (Py4JError, PySparkException):
+    except (Py4JError, PySparkException) as error:
+        if isinstance(error, PySparkException) and error.getCondition() == "USER_RAISED_EXCEPTION":
+            raise  # A server that only reads refuses it.
         raise ArgumentError(
             "TABLE(…) is read before this question is planned, so it cannot name a CTE of the statement; make a "
             "temporary view of it"

@@ -106,10 +106,10 @@ class Reader:
         self._state: Any = spark._jsparkSession.sessionState()
         self._path = path
 
-    def refusal(self, text: str) -> str | None:
+    def refusal(self, text: str, *, ours: bool = False) -> str | None:
         plan = self._state.sqlParser().parsePlan(text.replace("{path}", self._path))
         mode = self._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-        found: str | None = self._jvm.patternlake.Reading.refused(self._state.executePlan(plan, mode).analyzed())
+        found: str | None = self._jvm.patternlake.Reading.refused(self._state.executePlan(plan, mode).analyzed(), ours)
         return found
 
 
@@ -133,6 +133,16 @@ def test_what_only_looks_or_changes_the_session_alone_is_taken(reader: Reader, t
     assert reader.refusal(text) is None
 
 
+@pytest.mark.parametrize("text", [text for text, what in REFUSED.items() if what.startswith(("TRANSFORM", "a call"))])
+def test_functions_run_no_code_that_a_client_gives_them(reader: Reader, text: str) -> None:
+    assert reader.refusal(text, ours=True) == reader.refusal(text)
+
+
+@pytest.mark.parametrize("text", ["DESCRIBE DETAIL '{path}'", "CREATE DATABASE d", "OPTIMIZE common.events_log"])
+def test_functions_look_at_files_and_write(reader: Reader, text: str) -> None:
+    assert reader.refusal(text, ours=True) is None
+
+
 def test_a_path_by_which_delta_tells_changes_is_refused(spark: SparkSession, reader: Reader) -> None:
     refused: Any = spark._jvm.patternlake.RefusedFunction("table_changes_by_path")  # type: ignore[union-attr]
     with pytest.raises(Exception, match="table_changes_by_path is refused"):
@@ -141,7 +151,13 @@ def test_a_path_by_which_delta_tells_changes_is_refused(spark: SparkSession, rea
 
 @pytest.mark.parametrize(
     "name",
-    ["spark.sql.sources.default", "spark.hadoop.fs.defaultFS", "javax.jdo.option.ConnectionURL", "hiveconf:fs.x"],
+    [
+        "spark.sql.sources.default",
+        "spark.hadoop.fs.defaultFS",
+        "javax.jdo.option.ConnectionURL",
+        "hiveconf:fs.x",
+        "spark.sql.adaptive.customCostEvaluatorClass",
+    ],
 )
 def test_settings_that_name_classes_or_places_are_refused(spark: SparkSession, reader: Reader, name: str) -> None:
     jvm: Any = spark._jvm

@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -204,6 +205,14 @@ def test_a_jdbc_session_reads_and_does_nothing_else(served: Served) -> None:
                 asked(connection, f"SELECT * FROM {path}")
         assert asked(connection, "SELECT * FROM found") == EXPECTED
         assert asked(connection, "EXECUTE IMMEDIATE 'SELECT 1'") == [(1,)]
+
+
+def test_what_functions_read_before_they_are_planned_runs_no_code(served: Served) -> None:
+    made = "reflect('java.io.File', 'createTempFile', 'patternlake-refused', '.tmp')"
+    table = f"TABLE(SELECT {made} AS made, TIMESTAMP '2024-01-01' AS at)"
+    with closing(connected(served)) as connection, pytest.raises(Exception, match=ONLY_READ):
+        asked(connection, f"SELECT * FROM match_paths({table} PARTITION BY (made) ORDER BY (at), name => 'made')")
+    assert not list(Path(tempfile.gettempdir()).glob("patternlake-refused*"))
 
 
 def test_a_jdbc_session_may_not_bring_settings_that_undo_this(served: Served) -> None:

@@ -36,48 +36,52 @@ public class Reading {
                 + "patternlake serve --allow-writes lets sessions do all that Spark may";
     }
 
-    /** Why a plan is refused; null: it is not. */
-    public static String refused(QueryPlan plan) {
-        String what = what(plan);
+    /** Why a plan is refused; null: it is not. Of one that functions make, `ours`, what a client may have put into
+     *  it: functions look at files and write, and run no code that is given to them. */
+    public static String refused(QueryPlan plan, boolean ours) {
+        String what = what(plan, ours);
         return what == null ? null : refusal(what);
     }
 
-    private static String what(QueryPlan plan) {
-        String found = of(plan);
+    private static String what(QueryPlan plan, boolean ours) {
+        String found = of(plan, ours);
         Iterator expressions = list(plan.expressions());
         while (found == null && expressions.hasNext()) {
-            found = what((Expression) expressions.next());
+            found = what((Expression) expressions.next(), ours);
         }
         // A command keeps what it is about beside its children.
-        found = found != null ? found : what(plan.children());
-        return found != null ? found : what(plan.innerChildren());
+        found = found != null ? found : what(plan.children(), ours);
+        return found != null ? found : what(plan.innerChildren(), ours);
     }
 
-    private static String what(Seq plans) {
+    private static String what(Seq plans, boolean ours) {
         String found = null;
         Iterator each = list(plans);
         while (found == null && each.hasNext()) {
             Object one = each.next();
-            found = one instanceof QueryPlan ? what((QueryPlan) one) : null;
+            found = one instanceof QueryPlan ? what((QueryPlan) one, ours) : null;
         }
         return found;
     }
 
-    private static String what(Expression expression) {
+    private static String what(Expression expression, boolean ours) {
         if (expression instanceof CallMethodViaReflection) {
             return "a call of Java by reflection";
         }
-        String found = expression instanceof PlanExpression ? what(((PlanExpression) expression).plan()) : null;
+        String found = expression instanceof PlanExpression ? what(((PlanExpression) expression).plan(), ours) : null;
         Iterator children = list(expression.children());
         while (found == null && children.hasNext()) {
-            found = what((Expression) children.next());
+            found = what((Expression) children.next(), ours);
         }
         return found;
     }
 
-    private static String of(QueryPlan node) {
+    private static String of(QueryPlan node, boolean ours) {
         if (node instanceof ScriptTransformation) {
             return "TRANSFORM";
+        }
+        if (ours) {
+            return null;
         }
         String name = node.getClass().getSimpleName();
         if (name.equals("ResolvedTable") || name.equals("DescribeDeltaHistoryCommand")) {

@@ -14,8 +14,9 @@ public class ReadingRule extends AbstractFunction1 {
         if (given instanceof SparkSession) {
             return this;
         }
-        String refused = Reading.refused((QueryPlan) given);
-        if (refused != null && !isOurs()) {
+        QueryPlan plan = (QueryPlan) given;
+        String refused = Reading.refused(plan, false);
+        if (refused != null && (!isOurs() || Reading.refused(plan, true) != null)) {
             throw error(refused);
         }
         return BoxedUnit.UNIT;

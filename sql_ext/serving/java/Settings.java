@@ -2,6 +2,7 @@ package patternlake;
 
 import java.util.Collection;
 import java.util.Iterator;
+import java.util.Locale;
 
 /** Which settings a session may have of its own on a server that is only read: those that say how a question is
  *  computed. Others name classes, programs and places, such as spark.sql.catalog.… and fs.…. */
@@ -26,7 +27,9 @@ public class Settings {
                 return true;
             }
         }
-        for (int number = 0; number < BEGINNINGS.length; number++) {
+        // Some of those that begin so name a class that Spark would make an object of. A client of JDBC brings Hive's.
+        boolean ofClass = name.startsWith("spark.") && name.toLowerCase(Locale.ROOT).endsWith("class");
+        for (int number = 0; number < BEGINNINGS.length && !ofClass; number++) {
             if (name.startsWith(BEGINNINGS[number])) {
                 return true;
             }
