@@ -30,12 +30,20 @@ def as_read(file: str) -> str:
     return _LOCAL.sub("file:/", file, count=1)
 
 
-def block_columns(kind: str) -> list[Column]:
-    """What Spark's reader of a format knows of a row's place, as columns of the rows that it has just read."""
+def block_columns(kind: str, about: Column) -> list[Column]:
+    """What Spark's reader of a format knows of a row's place, as columns of the rows that it has just read.
+
+    Parameters
+    ----------
+    kind
+        The format.
+    about
+        What Spark tells of each row's file.
+    """
     if kind == "parquet":
-        return [F.col("_metadata.row_index").alias(PLACE)]
+        return [about["row_index"].alias(PLACE)]
     # A task reads blocks of several files, each from its first row to its last one.
-    return [F.col("_metadata.file_block_start").alias(BLOCK)]
+    return [about["file_block_start"].alias(BLOCK)]
 
 
 def row_numbers(rows: DataFrame) -> DataFrame:

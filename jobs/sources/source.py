@@ -198,7 +198,8 @@ class Source(SourceFiles):
 
     def _add_places(self, rows: DataFrame) -> DataFrame:
         """Rows of files as Spark reads them, with their origin, and what is known of their places."""
-        return rows.select("*", F.col("_metadata.file_path").alias(ORIGIN), *block_columns(self.kind))
+        about = rows.metadataColumn("_metadata")  # A column of the files may be called so, too.
+        return rows.select("*", about["file_path"].alias(ORIGIN), *block_columns(self.kind, about))
 
     def _by_footers(self, files: Sequence[str], schema: T.StructType, used: Iterable[str] | None) -> DataFrame:
         """Parquet files as their footers say; those that are read alike together."""

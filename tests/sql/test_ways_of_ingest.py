@@ -208,13 +208,22 @@ def test_events_of_one_time_stand_in_the_order_of_their_log(db: Database, tmp_pa
 
 def test_columns_of_any_name_but_our_own_are_read_as_they_are(db: Database, tmp_path: Path) -> None:
     lake = Lake(db, tmp_path)
-    header = "__time,__name,__key,__hash,__a0,__s0,__origin,__place,__event_id"
-    lake.write("1.csv", "2024-01-02,a,k,7,1,s,o,p,e1", "never,b,k,8,2,s,o,p,e2", header=header)
-    kept: dict[str, Any] = dict.fromkeys(["__hash", "__s0", "__origin", "__time"], "string")
+    header = "__time,__name,__key,__hash,__a0,__s0,__origin,__place,__event_id,_metadata,file,block,place"
+    more = "m,f,b,p"
+    lake.write("1.csv", f"2024-01-02,a,k,7,1,s,o,p,e1,{more}", f"never,b,k,8,2,s,o,p,e2,{more}", header=header)
+    kept: dict[str, Any] = dict.fromkeys(["__hash", "__s0", "__origin", "__time", "_metadata", "block"], "string")
     kept["x"] = {"type": "int", "expr": "__a0"}
     lake.stream |= {"time": "__time", "name": "__name", "key": "__key", "event_id": "__event_id", "attributes": kept}
     lake.ingest(tokens=["name", "__place"])
-    told = {"__hash": "7", "__s0": "s", "__origin": "o", "__time": "2024-01-02", "x": "1"}
+    told = {
+        "__hash": "7",
+        "__s0": "s",
+        "__origin": "o",
+        "__time": "2024-01-02",
+        "_metadata": "m",
+        "block": "b",
+        "x": "1",
+    }
     assert lake.events("name", "key", "event_id", "attributes", "tokens") == [("a", "k", "e1", told, ["a", "p"])]
     (refused,) = lake.quarantine()
     assert json.loads(refused["row"])["__time"] == "never"
