@@ -128,7 +128,7 @@ class Evaluation:
         lenient = self.columns.stream.source.on_bad_file == "quarantine"
         while True:
             good = [file for file in files if file not in bad]
-            found = find_unfit_files(source, good, schema, self._used)
+            found = find_unfit_files(source, good, schema, self._used, self._nested)
             if not lenient:
                 refuse(self.columns.name, found)
             bad = bad | found
@@ -184,6 +184,10 @@ class Evaluation:
     @cached_property
     def _used(self) -> dict[str, bool]:
         return self.columns.used(self.source.empty(self.schema))
+
+    @cached_property
+    def _nested(self) -> dict[tuple[str, ...], bool]:
+        return self.columns.nested(self.source.empty(self.schema)) if self.source.kind in ("json", "parquet") else {}
 
     def _find_broken(self, files: list[str]) -> dict[str, str]:
         """Which files cannot be read to their end, with all their columns, and why."""

@@ -26,6 +26,7 @@ from patternlake.jobs.sources.expressions import (
     PLACES,
     columns_read,
     examine,
+    fields_read,
     is_atomic,
     ordered,
     unfit_types,
@@ -144,6 +145,12 @@ class EventColumns:
             frames.append((self._in_scope(self._raw(source)), list(self.stream.tokens or ())))
         found = {column for frame, texts in frames for text in texts for column in columns_read(frame, text)}
         return {column: column in vital for column in source.columns if column in found}
+
+    def nested(self, source: DataFrame) -> dict[tuple[str, ...], bool]:
+        """The fields inside of the source's columns that the stream's expressions read; else as `used`."""
+        read = [(key, fields_read(source, text)) for key, text in self._expressions()]
+        vital = {field for key, fields in read if key in _VITAL for field in fields}
+        return {field: field in vital for field in sorted(set().union(*(fields for _, fields in read)))}
 
     def prepared(self, source: DataFrame, *, watermark: int | None) -> DataFrame:
         """One row per source row: event columns, and what is wrong with it.

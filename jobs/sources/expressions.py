@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
@@ -12,7 +13,7 @@ from pyspark.sql import types as T
 
 from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.sources.errors import first_line
-from patternlake.jobs.sources.repeatability import moving_part
+from patternlake.jobs.sources.repeatability import moving_part, nodes_below
 
 _ORDER = re.compile(r"o\d+|file|block|place")
 
@@ -75,6 +76,26 @@ def columns_read(source: DataFrame, text: str) -> list[str]:
     read = plan.references().toSeq()
     names = {read.apply(number).name() for number in range(read.size())}
     return [column for column in source.columns if column in names]
+
+
+def fields_read(source: DataFrame, text: str) -> set[tuple[str, ...]]:
+    """The fields of the source's columns that an expression reads, such as ``("user", "id")`` for ``user.id``."""
+    found = source.select(F.expr(text))._jdf.queryExecution().analyzed().expressions().iterator()  # type: ignore[attr-defined]
+    paths = set()
+    while found.hasNext():
+        paths |= {_path(node) for node in nodes_below(found.next())}
+    return {path for path in paths if len(path) > 1}
+
+
+def _path(node: Any) -> tuple[str, ...]:
+    """The names that lead to a part of an expression, from the column's on; empty where it is no column or field."""
+    kind = node.getClass().getSimpleName()
+    if kind == "AttributeReference":
+        return (str(node.name()),)
+    if kind != "GetStructField":
+        return ()
+    above = _path(node.child())
+    return (*above, str(node.extractFieldName())) if above else ()
 
 
 def is_atomic(kind: T.DataType) -> bool:

@@ -8,7 +8,7 @@ that the stream's columns have.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -142,21 +142,61 @@ class Footers:
         return found
 
 
-def missing_columns(footers: Mapping[str, Columns | str], columns: Sequence[str]) -> dict[str, str]:
+def missing_columns(
+    footers: Mapping[str, Columns | str], columns: Sequence[T.StructField], nested: Collection[tuple[str, ...]] = ()
+) -> dict[str, str]:
     """Find the files that lack columns or have no readable footer, and what is wrong with each.
 
     Spark would give NULL for a column that a file lacks.
+
+    Parameters
+    ----------
+    footers
+        The columns of files.
+    columns
+        The stream's.
+    nested
+        The fields inside of columns that the stream's expressions read, such as ``("user", "id")``. They may be
+        missing, but not where a file has others in their place, which are taken for the same by other names.
     """
+    read = {tuple(name.lower() for name in path) for path in nested}
     found = {}
     for file, there in footers.items():
         if isinstance(there, str):
             found[file] = there
             continue
-        missing = [name for name in columns if name.lower() not in there]
+        missing: list[str] = []
+        has = [column.name for column in there.values()]
+        for field in columns:
+            own = there.get(field.name.lower())
+            if own is None:
+                missing.append(field.name)
+            else:
+                lacked, others = _renamed((own.name,), own.type, field.dataType, read)
+                missing += lacked
+                has += others
         if missing:
-            has = ", ".join(column.name for column in there.values())
-            found[file] = f"{LACKS} {', '.join(missing)}; it has {has}"
+            found[file] = f"{LACKS} {', '.join(missing)}; it has {', '.join(has)}"
     return found
+
+
+def _renamed(
+    path: tuple[str, ...], there: T.DataType | None, wanted: T.DataType, read: Collection[tuple[str, ...]]
+) -> tuple[list[str], list[str]]:
+    """What is read of a struct, and lacks where it has fields that are not known, and these."""
+    if not isinstance(there, T.StructType) or not isinstance(wanted, T.StructType):
+        return [], []
+    own, known = ({field.name.lower(): field for field in each.fields} for each in (there, wanted))
+    above = tuple(name.lower() for name in path)
+    lacked = [field.name for name, field in known.items() if name not in own and (*above, name) in read]
+    others = [field.name for name, field in own.items() if name not in known]
+    if not lacked or not others:
+        lacked, others = [], []
+    lacked, others = ([".".join((*path, name)) for name in some] for some in (lacked, others))
+    for name in own.keys() & known.keys():
+        below = _renamed((*path, own[name].name), own[name].dataType, known[name].dataType, read)
+        lacked, others = lacked + below[0], others + below[1]
+    return lacked, others
 
 
 LACKS = "lacks the columns"

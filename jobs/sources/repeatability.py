@@ -47,7 +47,7 @@ def moving_part(frame: DataFrame, text: str) -> str | None:
     """
     found = frame._jdf.queryExecution().analyzed().expressions().iterator()  # type: ignore[attr-defined]
     while found.hasNext():
-        for node in _nodes(found.next()):
+        for node in nodes_below(found.next()):
             kind = node.getClass().getSimpleName()
             if kind == "UnixTimestamp" and _children(node)[0].getClass().getSimpleName() == "CurrentTimestamp":
                 return "unix_timestamp"
@@ -60,11 +60,11 @@ def moving_part(frame: DataFrame, text: str) -> str | None:
     return _typed_literal(text)
 
 
-def _nodes(expression: Any) -> Iterator[Any]:
+def nodes_below(expression: Any) -> Iterator[Any]:
     """An expression and all below it, from above."""
     yield expression
     for child in _children(expression):
-        yield from _nodes(child)
+        yield from nodes_below(child)
 
 
 def _children(expression: Any) -> list[Any]:

@@ -25,9 +25,16 @@ _READERS = 8
 """Headers read at once."""
 _CHANGED = "changed while it was looked at"
 
+Field = tuple[str, ...]
+"""A column, or a field inside of one: the names that lead to it."""
+
 
 def find_unfit_files(
-    source: SourceFiles, files: Sequence[str], schema: T.StructType, used: Mapping[str, bool] | None = None
+    source: SourceFiles,
+    files: Sequence[str],
+    schema: T.StructType,
+    used: Mapping[str, bool] | None = None,
+    nested: Mapping[Field, bool] | None = None,
 ) -> dict[str, str]:
     """Find the files that Spark would read in part, or with NULL or other characters for what stands there.
 
@@ -39,6 +46,8 @@ def find_unfit_files(
         The files, and the stream's columns.
     used
         The columns that the stream's expressions read, and whether the key or the event's id does; None: unknown.
+    nested
+        The same of fields inside of columns.
 
     Returns
     -------
@@ -47,18 +56,19 @@ def find_unfit_files(
     """
     if source.kind == "parquet" and source.configuration.option("mergeSchema").lower() != "true":
         folders = {field.name.lower() for field in source.folder_columns()}
-        wanted = [name for name in schema.names if name.lower() not in folders]
-        return missing_columns(source.footers.read(files), wanted)
+        wanted = [field for field in schema.fields if field.name.lower() not in folders]
+        return missing_columns(source.footers.read(files), wanted, nested or ())
     if source.kind not in ("csv", "json") or not files:
         return {}
     try:
-        return _find_unfit_texts(source, files, schema, used or {})
+        fields = {(name,): vital for name, vital in (used or {}).items()} | dict(nested or {})
+        return _find_unfit_texts(source, files, schema, fields)
     except (Py4JJavaError, PySparkException, OSError):
         return {}  # A file that cannot be read is told, or left out, where its rows are read.
 
 
 def _find_unfit_texts(
-    source: SourceFiles, files: Sequence[str], schema: T.StructType, used: Mapping[str, bool]
+    source: SourceFiles, files: Sequence[str], schema: T.StructType, used: Mapping[Field, bool]
 ) -> dict[str, str]:
     encoding = source.configuration.encoding
     found: dict[str, str] = {}
@@ -70,11 +80,11 @@ def _find_unfit_texts(
     if text_files.is_wide(encoding):
         places = {file: text_files.undecoded(text_files.chunks(source.spark, file), encoding) for file in files}
         return found | {file: place for file, place in places.items() if place is not None}
-    check = _make_text_check(source, list(used))
+    check = _make_text_check(source, [field[-1] for field in used])
     lacked = {}
     for file, faults in _find_faults(source, check, files).items():
-        fields = zip(check.fields, faults.has, faults.alike, strict=True)
-        missing = [name for name, has, alike in fields if not has and (alike or used[name])]
+        fields = zip(used, faults.has, faults.alike, strict=True) if check.fields else ()
+        missing = [field for field, has, alike in fields if not has and (alike or used[field])]
         if faults.undecoded:
             found[file] = text_files.undecoded(text_files.chunks(source.spark, file), encoding) or _CHANGED
         elif faults.wrong is not None:
@@ -129,16 +139,32 @@ def _find_faults(source: SourceFiles, check: TextCheck, files: Sequence[str]) ->
 
 
 def _find_renamed_fields(
-    source: SourceFiles, lacked: Mapping[str, Sequence[str]], schema: T.StructType, used: Mapping[str, bool]
+    source: SourceFiles, lacked: Mapping[str, Sequence[Field]], schema: T.StructType, used: Mapping[Field, bool]
 ) -> dict[str, str]:
-    """Find the JSON files that have columns under other names; see `text_files.missing_fields`."""
-    keys = source.json_texts(list(lacked)).select("file", F.explode(F.json_object_keys("value")).alias("field"))
-    fields = keys.distinct().collect()
-    found = {}
-    for file, names in lacked.items():
-        there = sorted(row["field"] for row in fields if as_read(row["file"]) == as_read(file))
-        closed = source.stream.ddl is not None
-        missing = text_files.missing_fields(there, names, schema.names, used, closed=closed)
-        if missing:
-            found[file] = f"{FIELDS} {', '.join(missing)}; it has {', '.join(there)}"
+    """Find the JSON files that have fields under other names; see `text_files.missing_fields`."""
+    texts = source.json_texts(list(lacked))
+    closed = source.stream.ddl is not None
+    found: dict[str, str] = {}
+    for above in sorted({field[:-1] for fields in lacked.values() for field in fields}):
+        path = "$" + "".join(f"['{name}']" for name in above)
+        value = F.get_json_object("value", path) if above else F.col("value")
+        keys = texts.select("file", F.explode(F.json_object_keys(value)).alias("field")).distinct().collect()
+        vital = {field[-1]: of_key for field, of_key in used.items() if field[:-1] == above}
+        for file, fields in lacked.items():
+            names = [field[-1] for field in fields if field[:-1] == above]
+            there = sorted(row["field"] for row in keys if as_read(row["file"]) == as_read(file))
+            missing = text_files.missing_fields(there, names, _names_below(schema, above), vital, closed=closed)
+            if missing:
+                told, has = (", ".join(".".join((*above, name)) for name in some) for some in (missing, there))
+                found.setdefault(file, f"{FIELDS} {told}; it has {has}")
     return found
+
+
+def _names_below(schema: T.StructType, above: Field) -> list[str]:
+    """The fields of a struct inside of the stream's columns, or these."""
+    struct = schema
+    for name in above:
+        inner = next(field.dataType for field in struct.fields if field.name.lower() == name.lower())
+        assert isinstance(inner, T.StructType)
+        struct = inner
+    return struct.names

@@ -356,6 +356,48 @@ def test_a_json_field_that_is_renamed_is_refused_and_one_that_is_missing_is_null
         file.unlink()
 
 
+@pytest.mark.parametrize("over_lines", [False, True])
+def test_a_json_field_inside_of_another_that_is_renamed_is_refused(
+    db: Database, tmp_path: Path, over_lines: bool
+) -> None:
+    lake = Lake(db, tmp_path)
+    lake.stream |= {
+        "source": {"format": "json", "path": "data", "options": {"multiLine": over_lines}},
+        "key": "user.account.id",
+        "attributes": {"x": {"type": "double", "expr": "user.x"}, "y": {"type": "double", "expr": "more.y"}},
+    }
+
+    def write(number: int, user: Any, **more: Any) -> Path:
+        row = {"at": "2024-01-01", "what": "a", "user": user, **more}
+        return lake.write(f"{number}.json", json.dumps(row, indent=1 if over_lines else None), header=None)
+
+    write(1, {"account": {"id": "k"}, "x": 1}, more={"y": 1})
+    lake.ingest()
+    write(2, {"account": {"id": "k"}, "z": 1})
+    write(3, {"account": {}})
+    write(4, {"account": None}, more={"y": 2})
+    assert lake.ingest().rows_out == 3
+    for number, (account, x) in enumerate(((("ID", "k"), "x"), (("uid", "k"), "x"), (("id", "k"), "X")), 5):
+        file = write(number, {"account": dict([account]), x: 1})
+        told = rf"{number}\.json has no field (user\.account\.id; it has user\.account\.|user\.x; it has user\.X)"
+        with pytest.raises(SourceError, match=told):
+            lake.ingest()
+        file.unlink()
+
+
+def test_a_field_of_nested_parquet_that_is_renamed_is_refused(db: Database, tmp_path: Path) -> None:
+    lake = Lake(db, tmp_path)
+    lake.stream |= {"source": {"format": "parquet", "path": "data"}, "key": "user.id", "attributes": {}}
+    row = {"at": "2024-01-01", "what": "a"}
+    for number, user in enumerate(({"id": "k", "x": 1}, {"ID": "k"}, {"id": "k", "y": 1})):
+        pq.write_table(pa.Table.from_pylist([{**row, "user": user}]), lake.data / f"{number}.parquet")
+        assert lake.ingest().rows_out == 1
+    pq.write_table(pa.Table.from_pylist([{**row, "user": {"userId": "k", "x": 1}}]), lake.data / "9.parquet")
+    told = r"9\.parquet lacks the columns user\.id; it has at, what, user, user\.userId"
+    with pytest.raises(SourceError, match=told):
+        lake.ingest()
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_csv_headers_with_empty_and_repeated_cells_are_read_and_enforced(
     db: Database, tmp_path: Path, go: Way, way: str

@@ -16,6 +16,10 @@ def column(name: str, type: T.DataType) -> ParquetColumn:
     return ParquetColumn(name, type, "as Spark has it")
 
 
+def fields(*names: str) -> list[T.StructField]:
+    return [T.StructField(name, T.StringType()) for name in names]
+
+
 def read(type: T.DataType, there: ParquetColumn | None, *, used: bool) -> Reading:
     """How a column `x` of the stream, of some type, is read from a file."""
     schema = T.StructType([T.StructField("x", type)])
@@ -74,9 +78,39 @@ def test_a_column_gets_its_type_from_the_first_file_that_has_one() -> None:
 
 def test_files_that_lack_columns_or_have_no_footer_are_told() -> None:
     footers = {"a": {"at": UTC, "x": EMPTY}, "b": {"at": UTC}, "c": "cannot be read: it is short"}
-    assert missing_columns(footers, ["AT", "x", "Y"]) == {
+    assert missing_columns(footers, fields("AT", "x", "Y")) == {
         "a": "lacks the columns Y; it has at, x",
         "b": "lacks the columns x, Y; it has at",
         "c": "cannot be read: it is short",
     }
-    assert missing_columns(footers, ["at"]) == {"c": "cannot be read: it is short"}
+    assert missing_columns(footers, fields("at")) == {"c": "cannot be read: it is short"}
+
+
+def test_a_field_of_a_nested_column_that_is_renamed_is_told_where_it_is_used() -> None:
+    ids = T.StructType([T.StructField("id", T.LongType()), T.StructField("more", T.LongType())])
+    known = T.StructType(
+        [T.StructField("user", ids), T.StructField("items", T.ArrayType(ids)), T.StructField("x", T.LongType())]
+    )
+
+    def file(*names: str) -> dict[str, ParquetColumn]:
+        some = T.StructType([T.StructField(name, T.LongType()) for name in names])
+        return {each.name: each for each in (column("user", some), column("items", T.ArrayType(some)), EMPTY)}
+
+    footers = {"same": file("more", "ID"), "less": file("id"), "more": file("id", "more", "y")}
+    read = [("user", "id"), ("user", "more")]
+    assert missing_columns(footers, known.fields, read) == {}
+    renamed = {"other": file("uid", "more")}
+    assert missing_columns(renamed, known.fields) == {}
+    assert missing_columns(renamed, known.fields, [("user", "more")]) == {}
+    assert missing_columns(renamed, known.fields, [("User", "ID")]) == {
+        "other": "lacks the columns user.id; it has user, items, x, user.uid"
+    }
+    deep = [T.StructField("deep", T.StructType([known["user"]]))]
+    there = {
+        "deep": column(
+            "deep", T.StructType([T.StructField("user", T.StructType([T.StructField("uid", T.LongType())]))])
+        )
+    }
+    assert missing_columns({"one": there}, deep, [("deep", "user", "id")]) == {
+        "one": "lacks the columns deep.user.id; it has deep, deep.user.uid"
+    }
