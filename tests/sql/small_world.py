@@ -41,6 +41,7 @@ QUESTIONS = (
     "SELECT * FROM match_seq('s', 'a ; b', after_match => 'next')",
     "SELECT * FROM match_seq('s', 'a ; b PARTITION BY key', verify => true)",
     "SELECT match_exists('s', 'a ; d')",
+    "SELECT * FROM sketch_error('s', 'a ; b')",
     "SELECT * FROM match_pattern('s', 'a ; b+ WHERE b[i].x > 3 AND a.moment IS NOT NULL WITHIN 10 SEC')",
     "SELECT * FROM match_pattern('s', 'a ; b PARTITION BY probability WITHIN 10 SEC')",
     "SELECT * FROM match_pattern('s', 'a ; b PARTITION BY step WITHIN 10 SEC')",
@@ -55,6 +56,10 @@ QUESTIONS = (
     "SELECT * FROM match_funnel('s', 'a ; b ; c WITHIN 10 SEC')",
     "SELECT * FROM match_funnel_rows('s', 'a ; d', mode => 'once')",
     "SELECT * FROM match_paths('s', around => 'b')",
+    "SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY key ORDER BY position MEASURES count(*) AS n "
+    "PATTERN (a b+) DEFINE a AS name = 'a', b AS name = 'b')",
+    "SELECT * FROM match_pattern(TABLE(SELECT key, time, position, name FROM events) PARTITION BY key "
+    "ORDER BY (time, position), 'a ; b')",
     "SELECT * FROM match_subscription('m')",
     "SELECT * FROM predict_match('m')",
     "SELECT * FROM forecast_evaluation",

@@ -6,15 +6,17 @@ Which one is taken follows from sizes and places; here each is forced.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sql.small_world import NAMES, QUESTIONS, World
+from sql.small_world import JOBS, NAMES, QUESTIONS, World
 
 from patternlake.delta_tables import opening
-from patternlake.jobs import few
+from patternlake.jobs import few, steps
 from patternlake.jobs.maintain import attribute_counts
 from patternlake.jobs.sources import text_files
+from patternlake.sql_ext import functions
 from patternlake.sql_ext.lake import DRIVER_BYTES, READER
 
 if TYPE_CHECKING:
@@ -50,6 +52,12 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
             # As of an object store that only Spark can open: nothing is read or written without it.
             patched.setattr(opening, "_on_disk", lambda registered, location: None)
         yield request.param
+
+
+def test_every_job_is_run_and_every_function_is_asked() -> None:
+    there = {path.stem for path in Path(*functions.__path__).glob("*.py")} - {"__init__"}
+    assert {name for name in there if not any(name in question.lower() for question in QUESTIONS)} == set()
+    assert {*JOBS, "maintain"} == {*steps.JOBS}
 
 
 @pytest.mark.processes
