@@ -17,6 +17,9 @@ _CHANGE = re.compile(r"DELTA_SOURCE_(?:TABLE_IGNORE_CHANGES|IGNORE_DELETE)|Detec
 _REPLACED = re.compile(
     r"DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE|DELTA_SCHEMA_CHANGED|DELTA_STREAMING_(?:INCOMPATIBLE_)?SCHEMA"
 )
+_CLEANED_UP = re.compile(
+    r"DELTA_(?:MISSING_FILES_UNEXPECTED_VERSION|LOG_FILE_NOT_FOUND_FOR_STREAM|STREAMING_TRAILING_COMMIT_MISSING)"
+)
 _VERSION = re.compile(r"version:? (\d+)")
 _DEEPEST = 20
 _VANISHED = re.compile(r"(?:FILE_NOT_EXIST|File) .*?(\S+) does not exist|FileNotFoundException: File (\S+)")
@@ -113,6 +116,14 @@ def explain(
         return ChangedSourceError(
             f"{what}: version {version or '?'} of {source} updates or deletes rows that may have been read; "
             "write `on_change: rebuild` in the stream, or run with --rebuild, to read the table anew"
+        )
+    if _CLEANED_UP.search(text):
+        lost = _VERSION.search(text)
+        versions = "" if lost is None else f" from version {lost[1]} on"
+        return ChangedSourceError(
+            f"{what}: the log of {source} has lost commits{versions} that were not read, as when it is cleaned up "
+            "before the stream is run again; write `on_change: rebuild` in the stream, or run with --rebuild, to read "
+            "the table anew, as it is now"
         )
     if _REPLACED.search(text):
         told = _VERSION.search(text)

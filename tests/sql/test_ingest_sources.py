@@ -302,3 +302,20 @@ def test_a_table_that_became_another_is_refused_and_read_anew_where_asked(s: Lak
         s.ingest(source=source)
     s.ingest(source=source, on_change="rebuild")
     assert s.events("name") == ([("a",), ("b",)] if change in ("renamed", "dropped") else [("b",)])
+
+
+def test_a_table_whose_log_was_cleaned_up_before_it_was_read_is_read_anew_where_asked(s: Lake) -> None:
+    table, folder = f"{s.db.name}.raw_{s.name}", s.folder / "raw"
+    source = {"table": table}
+    made = f"{table} USING delta TBLPROPERTIES ('delta.checkpointInterval' = '1') LOCATION '{folder}'"
+    s.spark.sql(f"CREATE TABLE {made} AS SELECT '2024-01-01' at, 'a' what, 'k' who, '1' x")
+    s.ingest(source=source)
+    for day in (2, 3):
+        s.spark.sql(f"INSERT INTO {table} VALUES ('2024-01-0{day}', 'b', 'k', '1')")
+    for version in (0, 1):
+        (folder / "_delta_log" / f"{version:020}.json").unlink()
+    told = f"stream '{s.name}': the log of {table} has lost commits from version 0 on .*on_change: rebuild"
+    with pytest.raises(ChangedSourceError, match=told):
+        s.ingest(source=source)
+    s.ingest(source=source, on_change="rebuild")
+    assert s.events("name") == [("a",), ("b",), ("b",)]
