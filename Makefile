@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help check demo tour docs test test-processes test-tools test-lowest test-slow test-all bench bench-large lint clean
+.PHONY: help check demo tour docs test test-processes test-tools test-lowest test-cluster test-slow test-all bench bench-large lint clean
 
 help:
 	@echo "make demo            install into .venv, take real flights through the jobs, ask fifteen questions"
@@ -12,6 +12,7 @@ help:
 	@echo "make test-processes  tests that start sessions and processes of their own, as users do"
 	@echo "make test-tools      slow tests with tools of others, which are installed: dbt, Airflow, MkDocs, Jupyter, Kafka, beeline"
 	@echo "make test-lowest     an import of everything and a small lake with the lowest versions that are promised"
+	@echo "make test-cluster    a cluster of Spark's own on this machine, and a store that is made like S3"
 	@echo "make test-slow       the slow tests: many processes, kills and races, large data, thousands of random cases"
 	@echo "make test-all        all tests, the slow ones too"
 	@echo "make docs            the site of the pages, in build/site"
@@ -86,6 +87,9 @@ $(LOWEST)/.installed: pyproject.toml $(VENV)/.installed
 
 test-lowest: $(LOWEST)/.installed $(VENV)/.jars
 	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/kernels $(LOWEST)/bin/python tests/smoke.py
+
+test-cluster: $(VENV)/.jars
+	$(BIN)/python -m pytest -m slow tests/sql/test_cluster.py tests/sql/test_object_store.py
 
 test-slow: $(VENV)/.jars $(VENV)/.docs
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow

@@ -17,7 +17,7 @@ from typing import Any
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from sql.empty_database import lay
-from sql.small_tables import asked
+from sql.small_tables import asked, tables_of
 
 import patternlake
 from patternlake.delta_tables.batches import WRITTEN
@@ -160,20 +160,32 @@ class Lake:
         tables = {name: DeltaTable(str(self.folder / "lake" / table.log)) for name, table in TABLES.items()}
         return {name: _texts_of(table.to_pyarrow_table().to_pylist()) for name, table in tables.items()}
 
-    def seen(self, *, by_spark: bool) -> dict[str, list[str]]:
+    def seen(self, *, by_spark: bool, but_as: Lake | None = None) -> dict[str, list[str]]:
         """What readers see: the views' rows and the functions' answers.
 
-        Spark, as users have it, looks for half a second at each table of which a view is made; else the texts of the
-        views are asked of the tables' rows, see `sql.small_tables`.
+        Parameters
+        ----------
+        by_spark
+            Spark, as users have it, looks for half a second at each table of which a view is made; else the texts of
+            the views are asked of the tables' rows, see `sql.small_tables`.
+        but_as
+            A lake of which this one was a copy: a view is left out where none of its tables was written to since.
         """
         db = self.db
         patternlake.enable(self.spark, database=db.name, location=db.location)
-        views = self._views(self.spark.sql if by_spark else partial(asked, db))
-        return views | {question: self._answer(question) for question in QUESTIONS}
+        views = [name for name, table in TABLES.items() if table.view]
+        if but_as is not None:
+            written = {name for name in TABLES if self._commits(name) != but_as._commits(name)}
+            views = [name for name in views if tables_of([name]) & written]
+        found = self._views(self.spark.sql if by_spark else partial(asked, db), views) if views else {}
+        return found | {question: self._answer(question) for question in QUESTIONS}
 
-    def _views(self, ask: Callable[[str], DataFrame]) -> dict[str, list[str]]:
-        """All rows of all views, by one query."""
-        views = {name: f"{self.name}.{name}" for name, table in TABLES.items() if table.view}
+    def _commits(self, table: str) -> set[str]:
+        return {file.name for file in (self.folder / "lake" / TABLES[table].log / "_delta_log").glob("*.json")}
+
+    def _views(self, ask: Callable[[str], DataFrame], asked_for: Iterable[str]) -> dict[str, list[str]]:
+        """All rows of some views, by one query."""
+        views = {name: f"{self.name}.{name}" for name in asked_for}
         columns = {name: _columns(ask, name, view) for name, view in views.items()}
         texts = [
             f"SELECT '{name}' AS view, to_json(struct({', '.join(map(identifier, told))}), {_WHOLE}) AS row "

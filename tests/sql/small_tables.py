@@ -33,13 +33,13 @@ def asked(database: Database, sql: str) -> DataFrame:
         view = TABLES[name.removesuffix("_log")].view
         return log(name.removesuffix("_log")) if name not in TABLES or view is None else f"({view(log)})"
 
-    if sum(reader.size(table) for table in _tables(found)) > MOST_BYTES:
+    if sum(reader.size(table) for table in tables_of(found)) > MOST_BYTES:
         return database.spark.sql(sql)
     plain = sql.replace("{", "{{").replace("}", "}}")
     return database.spark.sql(re.sub(rf"\b{database.name}\.(\w+)", lambda each: text(each[1]), plain), **frames)
 
 
-def _tables(names: list[str]) -> set[str]:
+def tables_of(names: list[str]) -> set[str]:
     """The tables that views and tables of these names are made of."""
     of: set[str] = set()
     for name in names:

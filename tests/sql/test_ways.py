@@ -39,18 +39,7 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Worl
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
     """One of the ways, which jobs go meanwhile."""
     with pytest.MonkeyPatch.context() as patched:
-        if request.param != "driver":
-            for module, name in (
-                (few, "FEW_EVENTS"),
-                (few, "FEW_BYTES"),
-                (text_files, "FEW_BYTES"),
-                (attribute_counts, "_FEW_EVENTS"),
-            ):
-                assert hasattr(module, name)
-                patched.setattr(module, name, -1)
-        if request.param == "spark":
-            # As of an object store that only Spark can open: nothing is read or written without it.
-            patched.setattr(opening, "_on_disk", lambda registered, location: None)
+        take_way(request.param, patched)
         yield request.param
 
 
@@ -58,6 +47,22 @@ def test_every_job_is_run_and_every_function_is_asked() -> None:
     there = {path.stem for path in Path(*functions.__path__).glob("*.py")} - {"__init__"}
     assert {name for name in there if not any(name in question.lower() for question in QUESTIONS)} == set()
     assert {*JOBS, "maintain"} == {*steps.JOBS}
+
+
+def take_way(way: str, patched: pytest.MonkeyPatch) -> None:
+    """Let jobs go a way from here on."""
+    if way != "driver":
+        for module, name in (
+            (few, "FEW_EVENTS"),
+            (few, "FEW_BYTES"),
+            (text_files, "FEW_BYTES"),
+            (attribute_counts, "_FEW_EVENTS"),
+        ):
+            assert hasattr(module, name)
+            patched.setattr(module, name, -1)
+    if way == "spark":
+        # As of an object store that only Spark can open: nothing is read or written without it.
+        patched.setattr(opening, "_on_disk", lambda registered, location: None)
 
 
 @pytest.mark.processes

@@ -1,0 +1,96 @@
+"""A driver beside workers of their own: jobs write and functions answer what they do in one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster import Cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.timeout(1800)]
+
+TESTS = Path(__file__).resolve().parents[1]
+DRIVER = """
+import json, sys
+from pathlib import Path
+import pytest
+given = json.loads(sys.argv[1])
+sys.path.insert(0, given["tests"])
+import patternlake
+from sql.small_world import World
+from sql.test_ways import WAYS, take_way
+
+spark = patternlake.session(None, given["master"], database=None, settings=given["settings"])
+spark.sparkContext.setLogLevel("ERROR")
+with pytest.MonkeyPatch.context() as patched:
+    take_way("tasks", patched)
+    told = World(spark, Path(given["folder"])).seen("cluster", WAYS["tasks"], maintained=True)
+each = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+tasks = {each.apply(n).id(): each.apply(n).totalTasks() for n in range(each.size())}
+print(json.dumps({"seen": told, "tasks": tasks}))
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    started = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield started
+    started.stop()
+
+
+def begun(folder: Path, master: str, settings: dict[str, str]) -> subprocess.Popen[str]:
+    """A driver that runs all jobs and asks all questions; nothing fits into its process, so that tasks do it."""
+    folder.mkdir()
+    warehouse = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.sql.shuffle.partitions": "2"}
+    given = {"master": master, "settings": settings | warehouse, "folder": str(folder), "tests": str(TESTS)}
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, json.dumps(given)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+    )  # fmt: skip
+
+
+def told(driver: subprocess.Popen[str]) -> dict[str, Any]:
+    said, wrong = driver.communicate()
+    assert driver.returncode == 0, wrong[-3000:]
+    found: dict[str, Any] = json.loads(said)
+    return found
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What one process does and sees."""
+    folder = tmp_path_factory.mktemp("here") / "work"
+    seen: dict[str, Any] = told(begun(folder, "local[2]", {"spark.driver.memory": "1g"}))["seen"]
+    assert [question for question, (_, rows) in seen.items() if not rows] == []
+    return seen
+
+
+def test_jobs_and_functions_are_the_same_on_a_cluster(cluster: Cluster, here: dict[str, Any], tmp_path: Path) -> None:
+    there = told(begun(tmp_path / "work", cluster.address, cluster.settings()))
+    assert [question for question in here if there["seen"][question] != here[question]] == []
+    workers = {name: count for name, count in there["tasks"].items() if name != "driver"}
+    assert len(workers) == 2
+    assert min(workers.values()) > 0
+
+
+def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(
+    cluster: Cluster, here: dict[str, Any], tmp_path: Path
+) -> None:
+    driver = begun(tmp_path / "work", cluster.address, cluster.settings())
+    events = tmp_path / "work" / "small_cluster"
+    while not list(events.glob("intents_log/_delta_log/*2.json")) and driver.poll() is None:
+        time.sleep(0.1)
+    cluster.executors()[0].kill()
+    there = told(driver)
+    assert [question for question in here if there["seen"][question] != here[question]] == []
+    # Those that are alive at the end, numbered as they came.
+    assert set(there["tasks"]) in ({"driver", "0", "2"}, {"driver", "1", "2"})
