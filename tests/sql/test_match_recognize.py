@@ -300,7 +300,7 @@ def test_a_server_that_is_only_read_looks_into_the_clause(lake: SparkSession) ->
 
     def refused(measure: str) -> str | None:
         question: Any = lake.sql(f"SELECT * FROM ticks MATCH_RECOGNIZE (MEASURES {measure} AS m PATTERN (a))")
-        found: str | None = jvm.patternlake.Reading.refused(question._jdf.queryExecution().analyzed())
+        found: str | None = jvm.patternlake.Reading.refused(question._jdf.queryExecution().analyzed(), False)
         return found
 
     assert refused("upper(symbol) || LAST(a.ts)") is None
