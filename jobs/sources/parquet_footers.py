@@ -172,7 +172,7 @@ def missing_columns(
             if own is None:
                 missing.append(field.name)
             else:
-                lacked, others = _renamed((own.name,), own.type, field.dataType, read)
+                lacked, others = _find_renamed((own.name,), own.type, field.dataType, read)
                 missing += lacked
                 has += others
         if missing:
@@ -180,7 +180,7 @@ def missing_columns(
     return found
 
 
-def _renamed(
+def _find_renamed(
     path: tuple[str, ...], there: T.DataType | None, wanted: T.DataType, read: Collection[tuple[str, ...]]
 ) -> tuple[list[str], list[str]]:
     """What is read of a struct, and lacks where it has fields that are not known, and these."""
@@ -194,7 +194,7 @@ def _renamed(
         lacked, others = [], []
     lacked, others = ([".".join((*path, name)) for name in some] for some in (lacked, others))
     for name in own.keys() & known.keys():
-        below = _renamed((*path, own[name].name), own[name].dataType, known[name].dataType, read)
+        below = _find_renamed((*path, own[name].name), own[name].dataType, known[name].dataType, read)
         lacked, others = lacked + below[0], others + below[1]
     return lacked, others
 

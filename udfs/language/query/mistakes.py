@@ -70,7 +70,7 @@ def stray(text: str, last: Token, token: Token, inside: str) -> str:
         message = f"{found_after}; write ';' (then), ',' (directly next) or AS (another name) between them"
         if token.value in map(str, range(1000)):
             return f"{message}; a count is written A[{token.value}]"
-        several = _words_around(text, last.start)
+        several = _words_from(text, last.start)
         return f"{message}; in quotes it is one name: {name(several)}" if several else message
     if token.is_sign("(", "!") or token.keyword in ("NOT", "SEQ"):
         return f"{found_after}; write ';' (then) or ',' (directly next) between them"
@@ -144,7 +144,7 @@ def too_deep(limit: int) -> str:
     return f"the pattern is nested more than {limit} levels deep"
 
 
-def _words_around(text: str, place: int) -> str | None:
+def _words_from(text: str, place: int) -> str | None:
     """The words from one on, as far as only blanks stand between them; None where it is alone."""
     found: list[str] = []
     for word in re.split(r"[ \t]+", re.split(r"[^\w \t]", text[place:], maxsplit=1)[0].rstrip()):
