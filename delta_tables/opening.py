@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from patternlake.delta_tables import direct_writer, migrations
+from patternlake.delta_tables import direct_writer, migrations, workers
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.conditional_commits import commit_conditionally
 from patternlake.delta_tables.database import WRITER_VERSION, Database
@@ -64,12 +64,7 @@ def open_database(
         The session is one of Spark Connect; or the database is newer than the code, is not PatternLake's, or is
         registered at another location; or its object store cannot be reached.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise StateError(
-            "this is a session of Spark Connect, and PatternLake needs a classic one: its jobs and functions work "
-            "in the driver's own process. Start one there with patternlake.session(), or with "
-            "SparkSession.builder without remote() and without SPARK_REMOTE"
-        )
+    workers.refuse_connect(spark)
     if not re.fullmatch(r"[A-Za-z0-9_]+", name):
         raise ArgumentError(f"the database name '{name}' may hold letters, digits and _ only, at least one of them")
     quoted = identifier(name)

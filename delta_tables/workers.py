@@ -18,6 +18,16 @@ _NEEDED = ("numpy", "pyarrow", "numba", "patternlake.udfs.errors")
 _checked: set[str] = set()
 
 
+def refuse_connect(spark: SparkSession) -> None:
+    """Refuse a session of Spark Connect, whose driver is another process, by a StateError."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise StateError(
+            "this is a session of Spark Connect, and PatternLake needs a classic one: its jobs and functions work "
+            "in the driver's own process. Start one there with patternlake.session(), or with "
+            "SparkSession.builder without remote() and without SPARK_REMOTE"
+        )
+
+
 def check(spark: SparkSession) -> None:
     """Refuse a session whose workers run a Python without what PatternLake needs.
 
@@ -27,8 +37,10 @@ def check(spark: SparkSession) -> None:
     Raises
     ------
     StateError
-        Names the interpreter of the workers, that of the driver, and what the workers' lacks.
+        The session is one of Spark Connect; or names the interpreter of the workers, that of the driver, and what the
+        workers' lacks.
     """
+    refuse_connect(spark)
     context = spark.sparkContext
     python = str(context.pythonExec)
     mark = f"{context.applicationId} {python}"

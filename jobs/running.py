@@ -89,8 +89,8 @@ def run(
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     planned = steps(loaded, job, object=object, rebuild=rebuild)
     check_backfill(backfill, planned, rebuild=rebuild)
-    database = open_database(spark, loaded.database, loaded.location, loaded.storage_options)
     workers.check(spark)
+    database = open_database(spark, loaded.database, loaded.location, loaded.storage_options)
     with default_progress(spark) if progress is None else nullcontext(progress) as heard:
         summaries = perform(
             database, loaded, planned, rebuild=rebuild, backfill=backfill, progress=heard, side_by_side=side_by_side

@@ -72,8 +72,8 @@ def enable(
         There was no database and an empty one was made; the functions answered from another one until now; or another
         database stays the current one.
     """
-    db = open_database(spark, database, location, storage_options)
     workers.check(spark)
+    db = open_database(spark, database, location, storage_options)
     if db.made and not create:
         _warn(
             f"there was no database at {db.location}, so an empty one was made and is registered as '{database}'. "

@@ -147,7 +147,12 @@ def test_workers_without_the_environment_are_told(
     assert told.startswith(f"Spark's workers run the Python '{bare}', the driver runs '{sys.executable}'")
     assert f"set PYSPARK_PYTHON={sys.executable} before the session does" in told
     with pytest.raises(StateError, match="Spark's workers run the Python"):
-        patternlake.run(spark, Configuration.from_text(f"location: {tmp_path}/lake"))
+        patternlake.run(spark, Configuration.from_text(f"database: unmade\nlocation: {tmp_path}/lake"))
+    with pytest.raises(StateError, match="Spark's workers run the Python"):
+        patternlake.enable(spark, "unmade", f"{tmp_path}/lake")
+    # Nothing was made or registered by what was refused.
+    assert not (tmp_path / "lake").exists()
+    assert not spark.catalog.databaseExists("unmade")
 
 
 def test_an_interpreter_that_is_not_there_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
