@@ -47,7 +47,7 @@ POPULATIONS = {"G": 1661, "M": 1350, "D": 1325, "I": 1268}
 MOST_ROWS = 2_000_000
 WITHIN = "PARTITION BY key WITHIN 100 EVENTS"
 SEQUENCE = f"A ; B ; C {WITHIN}"
-FIRST = ("A ; B", "A ; B ; C", "A & B & C", "A ; B+ ; C", "A+ ; B", "A ; (B | C)", "2 OF (A, B, C)")
+FIRST = ("A ; B", "A ; B ; C", "A & B & C", "A ; B+ ; C", "A+ ; B", "A ; (B | C)", "A ; !C ; B", "2 OF (A, B, C)")
 RISING = f"A ; B+ b[] ; C WHERE b[i].x > b[i-1].x {WITHIN}"
 SCOPE = Scope(attributes={"x": "double"})
 

@@ -186,6 +186,27 @@ class Layout:
         return None
 
     @property
+    def clear(self) -> tuple[tuple[int, int, int], ...]:
+        """(a, b, c): no event of the negated operand c lies between those of the ones a and b, whatever else a match
+        takes.
+        """
+        judged = {number for part in self.negations for number in part.absent}
+        found = []
+        for gap in self.linearization.gaps:
+            left, right = (
+                tuple(slot for operand in side for slot in self.of_operand.get(operand, ()))
+                for side in (gap.left, gap.right)
+            )
+            met = self._meeting(left, right)
+            # An event of the match that stands beside the gap may be there.
+            beside = set(self.linearization.operands) - gap.left - gap.right
+            if met is None or beside or gap.behind or gap.ahead:
+                continue
+            alone = [absent.operands[0] for absent in gap.negated if len(absent.operands) == 1]
+            found += [(*met, number) for number in alone if number not in judged]
+        return tuple(found)
+
+    @property
     def screened(self) -> bool:
         """Whether some of what is collected may be no match, negations and aggregates apart."""
         return bool(self.left_out or self.sized or self.touching or self.ending)

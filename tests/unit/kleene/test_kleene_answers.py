@@ -181,6 +181,7 @@ def test_conditions_are_judged_of_more_partial_matches_than_are_held(monkeypatch
         ("a ; (c | b)", ["a 1, b 2", "a 1, c 3"]),
         ("a ; b* ; (c | b)", ["a 1, b#2 2", "a 1, b 2, c 3"]),
         ("a ; b ; c WHERE b.x - a.x > 9", ["a 1, b 11, c 12", "a 1, b 11, c 15"]),
+        ("a ; !c ; b", ["a 1, b 2", "a 4, b 5"]),
     ],
 )
 def test_the_first_rows_cost_what_they_are(text: str, rows: list[str]) -> None:
@@ -220,6 +221,18 @@ def test_work_says_how_many_partial_matches_each_node_gave() -> None:
     work = Work()
     match_events(pattern, events, plan=forced_plan(pattern, "right"), work=work)
     assert work.rows == {(0,): 2, (1,): 1, (2,): 2, (1, 2): 2, (0, 1, 2): 4}
+
+
+@pytest.mark.parametrize("plan", ["left", "right", "bushy", "inner"])
+def test_an_event_is_joined_to_none_behind_what_must_be_absent(plan: str) -> None:
+    pattern, work = compiled("b ; c ; a ; !c ; b", TYPES), Work()
+    events = columns_of_letters("abc" * 50)
+    found = match_events(pattern, events, plan=forced_plan(pattern, plan), work=work)
+    assert len(found) == sum(number * (number + 1) // 2 for number in range(50))
+    # An a and the b behind it, and not 1,275 pairs of any.
+    assert work.rows.get((2, 4), 50) == 50
+    # Each is a match.
+    assert work.rows[0, 1, 2, 4] == len(found)
 
 
 LAST_PLAIN = [

@@ -89,6 +89,7 @@ class Joiner:
         self.work = work
         self.held = {} if held is None else held
         self.members = {} if members is None else members
+        self.clear = layout.clear
         ones = layout.of_kind("one")
         self.beginnings = frozenset(
             slot for slot in ones if not any((other, slot) in layout.before for other in ones if other != slot)
@@ -241,6 +242,18 @@ class Joiner:
                 high = np.minimum(high, left.columns[a] + 2)
             elif b in left.columns and right.columns.keys() == {a}:
                 low = np.maximum(low, left.columns[b] - 1)
+        for a, b, negated in self.clear:
+            # Where only what is absent bounds it, an event would be joined to all that come later.
+            absent = self.stream.members[negated]
+            if not len(absent):
+                continue
+            if a in left.columns and b in right.columns:
+                at = np.searchsorted(absent, left.columns[a], side="right")
+                up_to = absent[np.minimum(at, len(absent) - 1)] + 1
+                high = np.where(at < len(absent), np.minimum(high, up_to), high)
+            elif b in left.columns and right.columns.keys() == {a}:
+                at = np.searchsorted(absent, left.columns[b])
+                low = np.where(at > 0, np.maximum(low, absent[np.maximum(at, 1) - 1]), low)
         if self.beginnings <= left.columns.keys() | right.columns.keys():
             # The first event of a pair is settled, and is one of those that are wanted.
             high = np.where(left.low >= self.end, np.minimum(high, self.end), high)
