@@ -97,6 +97,7 @@ class Model:
             for number, operand in enumerate(pattern.operands)
         ]
         self.known_rows: dict[tuple[int, frozenset[int]], float] = {}
+        self.needed = pattern.needed
         self.repeated = frozenset(number for number, operand in enumerate(pattern.operands) if operand.repeated)
         self.shares = [_log(size) - _log(self.total) for size in self.classes]
         self.unordered = [
@@ -176,7 +177,7 @@ class Model:
             if condition.before is None and number in own and own <= operands:
                 expected *= share
         few, term = 0.0, math.exp(-min(expected, 700.0))
-        for count in range(min(self.pattern.needed[number], 1000)):
+        for count in range(min(self.needed[number], 1000)):
             few += term
             term *= expected / (count + 1)
         return max(0.0, 1.0 - few)
