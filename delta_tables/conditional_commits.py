@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_CLASS = "ConditionalCommits"
+_CLASS, _FILES = "ConditionalCommits", "WholeObjects"
 _SCHEMES = ("s3a", "s3", "s3n")
 _CONDITION = "fs.option.create.conditional.overwrite"
 _OF_ALL = "spark.delta.logStore.class"
+_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_HEEDED: set[str] = set()
+"""Locations whose stores were seen to heed conditions."""
 
 
 def commit_conditionally(spark: SparkSession, location: str) -> None:
@@ -55,14 +58,27 @@ def commit_conditionally(spark: SparkSession, location: str) -> None:
         )  # fmt: skip
         return
     beside = "io.delta.storage.LogStore"
-    define(jvm, spark.sparkContext._gateway, Path(__file__).with_name("java"), [_CLASS], beside)
+    define(jvm, spark.sparkContext._gateway, Path(__file__).with_name("java"), [_CLASS, _FILES], beside)
     settings.set(key, f"{PACKAGE}.{_CLASS}")
     # A log that is open keeps the store that it was opened with.
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
+def settings_of(spark: SparkSession, location: str) -> dict[str, str]:
+    """Settings under which small files at a location, such as a commit's checksum, are put and not renamed.
+
+    Empty where Delta has no store of ours, and where a user has chosen what writes them.
+    """
+    scheme = _scheme(location)
+    if scheme not in _SCHEMES or spark.conf.get(_FILE_MANAGER, None) is not None:
+        return {}
+    jvm: Any = spark._jvm
+    ours = jvm.org.apache.spark.SparkEnv.get().conf().get(_key(scheme), "") == f"{PACKAGE}.{_CLASS}"
+    return {_FILE_MANAGER: f"{PACKAGE}.{_FILES}"} if ours else {}
+
+
 def is_safe_for_several(database: Database) -> bool:
-    """Whether two drivers may commit to a database's tables at a time; on S3 this tries it out.
+    """Whether two drivers may commit to a database's tables at a time; on S3 this tries it out, once for a process.
 
     Where a user has chosen Delta's store for S3, the user is trusted.
     """
@@ -75,8 +91,13 @@ def is_safe_for_several(database: Database) -> bool:
         return bool(settings.contains(_OF_ALL))
     if settings.get(key) != f"{PACKAGE}.{_CLASS}":
         return True
+    if database.location in _HEEDED:
+        return True
     store, tried = _store(database.spark, f"{database.location}/_locks/tried-{uuid.uuid4().hex}")
-    return bool(getattr(jvm, PACKAGE).ConditionalCommits.heeded(store, tried))
+    heeded = bool(getattr(jvm, PACKAGE).ConditionalCommits.heeded(store, tried))
+    if heeded:
+        _HEEDED.add(database.location)
+    return heeded
 
 
 def _scheme(location: str) -> str:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.commit_lock import POSSIBLE, CommitLock, lock_of
+from patternlake.delta_tables.conditional_commits import settings_of
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.sessions import own_session
@@ -76,7 +77,8 @@ class Database:
         with ExitStack() as stack:
 
             def own() -> SparkSession:
-                return stack.enter_context(own_session(self.spark, settings))
+                of_store = settings_of(self.spark, self.location)
+                return stack.enter_context(own_session(self.spark, {**of_store, **(settings or {})}))
 
             yield replace(self, session=own if when_needed and self.direct is not None else own())
 

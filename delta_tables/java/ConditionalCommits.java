@@ -32,23 +32,13 @@ public class ConditionalCommits extends S3SingleDriverLogStore {
         while (actions.hasNext()) {
             lines.append((String) actions.next()).append('\n');
         }
-        create(path.getFileSystem(configuration), path, lines.toString());
+        create(path.getFileSystem(configuration), path, bytes(lines.toString()));
     }
 
     /** Make an object where none is, or say that there is another. */
-    public static void create(FileSystem store, Path path, String text) throws IOException {
-        byte[] wanted = text.getBytes(StandardCharsets.UTF_8);
+    public static void create(FileSystem store, Path path, byte[] wanted) throws IOException {
         try {
-            FSDataOutputStreamBuilder builder = store.createFile(path);
-            builder.overwrite(false);
-            builder.recursive();
-            builder.must(CONDITION, true);
-            OutputStream out = (OutputStream) builder.build();
-            try {
-                out.write(wanted);
-            } finally {
-                out.close();
-            }
+            put(store, path, wanted, false);
         } catch (IOException refused) {
             byte[] found = read(store, path);
             if (found == null) {
@@ -63,12 +53,29 @@ public class ConditionalCommits extends S3SingleDriverLogStore {
         }
     }
 
+    /** Put an object by one request; if it may not replace another, on condition that there is none. */
+    public static void put(FileSystem store, Path path, byte[] wanted, boolean overwrite) throws IOException {
+        FSDataOutputStreamBuilder builder = store.createFile(path);
+        builder.overwrite(overwrite);
+        builder.recursive();
+        builder.opt("fs.s3a.create.performance", true);
+        if (!overwrite) {
+            builder.must(CONDITION, true);
+        }
+        OutputStream out = (OutputStream) builder.build();
+        try {
+            out.write(wanted);
+        } finally {
+            out.close();
+        }
+    }
+
     /** Whether the store heeds the condition: some that are made like S3 take it and replace what is there. */
     public static boolean heeded(FileSystem store, Path path) throws IOException {
         try {
-            create(store, path, "first");
+            create(store, path, bytes("first"));
             try {
-                create(store, path, "second");
+                create(store, path, bytes("second"));
                 return false;
             } catch (FileAlreadyExistsException right) {
                 return true;
@@ -76,6 +83,10 @@ public class ConditionalCommits extends S3SingleDriverLogStore {
         } finally {
             store.delete(path, false);
         }
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
     }
 
     private static byte[] read(FileSystem store, Path path) throws IOException {
