@@ -67,12 +67,12 @@ def open_database(
     workers.refuse_connect(spark)
     if not re.fullmatch(r"[A-Za-z0-9_]+", name):
         raise ArgumentError(f"the database name '{name}' may hold letters, digits and _ only, at least one of them")
-    quoted = identifier(name)
+    quoted, folders = identifier(name), None
     if location is not None:
         place = location if has_scheme(location) else os.path.abspath(location)
         check_location(place)
         tell_spark(spark, place, storage_options or {})
-        check_store(spark, place)
+        folders = list_folders(spark, place)
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted} LOCATION {literal(place)}")
     else:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted}")
@@ -92,7 +92,7 @@ def open_database(
     there = _on_disk(registered, database.location)
     # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
     with replace(database, direct=None if there is None else _reader(there)).apart() as own:
-        made = prepare(own, managed=location is None)
+        made = prepare(own, managed=location is None, there=folders)
     on_disk = there or _on_disk(registered, database.location)
     direct = None if on_disk is None else _directly(on_disk)
     return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from delta.tables import DeltaTable
 from pyspark.errors import PySparkException
 
-from patternlake.delta_tables import migrations
+from patternlake.delta_tables import migrations, store_tables
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.stream_views import view_streams
@@ -31,7 +31,7 @@ _PREPARING = threading.Lock()
 _THERE_ALREADY = "TABLE_OR_VIEW_ALREADY_EXISTS"
 
 
-def prepare(database: Database, *, managed: bool) -> bool:
+def prepare(database: Database, *, managed: bool, there: Collection[str] | None = None) -> bool:
     """Create or register what is missing in the session's catalog.
 
     Parameters
@@ -40,6 +40,8 @@ def prepare(database: Database, *, managed: bool) -> bool:
         Named and placed, not yet usable.
     managed
         Whether new tables go where the catalog puts them instead of under the database's location.
+    there
+        The folders that stand at the location, where it is in an object store; None elsewhere.
 
     Returns
     -------
@@ -52,11 +54,39 @@ def prepare(database: Database, *, managed: bool) -> bool:
         The database is newer than the code, or not PatternLake's.
     """
     with _PREPARING:
-        return _prepare(database, managed)
+        present = _list_registered(database)
+        new = not managed and present.isdisjoint(table.log for table in TABLES.values())
+        if there is not None and new and store_tables.knows_enough(database.spark):
+            return _prepare_in_store(database, there)
+        return _prepare(database, managed, present)
 
 
-def _prepare(database: Database, managed: bool) -> bool:
-    present = _list_registered(database)
+def _prepare_in_store(database: Database, there: Collection[str]) -> bool:
+    """As `_prepare`, of a database in an object store of which the session's catalog has nothing yet."""
+    carrier = TABLES[migrations.CARRIER]
+    others = [table for table in TABLES.values() if table is not carrier]
+    with store_tables.stand_ins(database):
+        _views(database, set())
+    carried, version = carrier.log in there, migrations.SCHEMA_VERSION
+    if carried:
+        _register_at(database, carrier)
+        version = migrations.version_of(database)
+        migrations.check(database, version)
+    missing = [table for table in others if table.log not in there]
+    _each([partial(store_tables.make, database, table, {}) for table in missing])
+    if not carried:
+        # Last: the version says that all tables were made.
+        store_tables.make(database, carrier, {migrations.PROPERTY: str(version)})
+        _register_at(database, carrier)
+    store_tables.register(database, carrier, others)
+    if version != migrations.SCHEMA_VERSION:
+        migrations.migrate(database, version)
+    if carried:
+        view_streams(database)
+    return not carried
+
+
+def _prepare(database: Database, managed: bool, present: set[str]) -> bool:
     carrier = TABLES[migrations.CARRIER]
     others = [table for table in TABLES.values() if table is not carrier]
     carried = carrier.log in present or _register(database, carrier)
@@ -82,12 +112,16 @@ def _list_registered(database: Database) -> set[str]:
 
 def _register(database: Database, table: Table) -> bool:
     """Register a Delta table that stands under the location already; False if none does."""
-    place = database.folder(table.log)
-    if not DeltaTable.isDeltaTable(database.spark, place):
+    if not DeltaTable.isDeltaTable(database.spark, database.folder(table.log)):
         return False
-    name = database.log(table.name)
-    database.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING DELTA LOCATION {literal(place)}")
+    _register_at(database, table)
     return True
+
+
+def _register_at(database: Database, table: Table) -> None:
+    """Register a Delta table that stands under the location."""
+    place, name = database.folder(table.log), database.log(table.name)
+    database.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING DELTA LOCATION {literal(place)}")
 
 
 def _ensure(database: Database, table: Table, managed: bool, properties: dict[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from patternlake.delta_tables.layout import Layout
@@ -128,7 +128,11 @@ class Table:
         if location is not None:
             parts.append(f"LOCATION {literal(location)}")
         parts.append(f"COMMENT {literal(self.comment)}")
-        interval = DIRECT_CHECKPOINT_INTERVAL if self.direct else CHECKPOINT_INTERVAL
-        settings = {"delta.checkpointInterval": str(interval), **self.properties, **properties}
-        parts.append(f"TBLPROPERTIES ({', '.join(f'{literal(k)} = {literal(v)}' for k, v in settings.items())})")
+        settings = self.settings(properties).items()
+        parts.append(f"TBLPROPERTIES ({', '.join(f'{literal(k)} = {literal(v)}' for k, v in settings)})")
         return "\n".join(parts)
+
+    def settings(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """All properties that the table is created with, given those beyond its own."""
+        interval = DIRECT_CHECKPOINT_INTERVAL if self.direct else CHECKPOINT_INTERVAL
+        return {"delta.checkpointInterval": str(interval), **self.properties, **properties}

@@ -1,0 +1,153 @@
+"""Tables of an object store, made and registered with as few requests as that takes.
+
+Spark needs some fifty requests to create an empty table in a store, ten to register one that is there, and looks into
+a table's log for each view over it. None of this tells anything new: an empty table is one object, its first commit,
+and which columns a table has is known. So the commit is put as it is, views are made over stand-ins, and the session's
+catalog, which lies in this process, is told of the tables directly.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.quoting import identifier, literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.table import Table
+
+_DEFAULTS = "spark.databricks.delta.properties.defaults."
+_CATALOG = ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+_THERE_ALREADY = "FileAlreadyExistsException"
+
+
+def knows_enough(spark: SparkSession) -> bool:
+    """Whether Spark would make and register tables just as this module does.
+
+    It would not with a metastore, with another catalog, or where a session's settings give all new tables properties.
+    """
+    conf: Any = spark._jsparkSession.conf()
+    given = conf.getAll().keys().mkString("\n").split("\n")
+    return (
+        spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
+        and spark.conf.get(_CATALOG[0], None) == _CATALOG[1]
+        and not any(name.startswith(_DEFAULTS) for name in given)
+    )
+
+
+def make(database: Database, table: Table, properties: Mapping[str, str]) -> None:
+    """Put the first commit of a table, unless there is one.
+
+    Parameters
+    ----------
+    database
+        Where it belongs.
+    table
+        The table.
+    properties
+        Properties beyond the table's own.
+    """
+    spark: Any = database.spark
+    jvm, session = spark._jvm, spark._jsparkSession
+    # Delta's own choice for the scheme, or ours.
+    stores = getattr(getattr(jvm.org.apache.spark.sql.delta.storage, "LogStore$"), "MODULE$")
+    place = jvm.org.apache.hadoop.fs.Path(database.folder(table.log, "_delta_log", f"{0:020}.json"))
+    lines = jvm.java.util.ArrayList()
+    for action in first_commit(spark, table, properties):
+        lines.add(json.dumps(action, separators=(",", ":"), ensure_ascii=False))
+    actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(lines.iterator())
+    try:
+        stores.apply(session).write(place, actions, False, session.sessionState().newHadoopConf())
+    except Py4JJavaError as error:
+        if _THERE_ALREADY not in str(error.java_exception.toString()):
+            raise
+
+
+def first_commit(spark: SparkSession, table: Table, properties: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The actions of the commit that Spark would make to create a table."""
+    jvm: Any = spark._jvm
+    columns = ", ".join(f"{identifier(c.name)} {c.type} COMMENT {literal(c.comment)}" for c in table.columns)
+    now = time.time_ns() // 1_000_000
+    partitions = list(table.partitions)
+    settings = table.settings(properties)
+    told = {
+        "partitionBy": json.dumps(partitions, separators=(",", ":")), "clusterBy": "[]", "description": table.comment,
+        "isManaged": "false", "properties": json.dumps(settings, separators=(",", ":")),
+    }  # fmt: skip
+    return [
+        {
+            "commitInfo": {
+                "timestamp": now, "operation": "CREATE TABLE", "operationParameters": told,
+                "isolationLevel": "Serializable", "isBlindAppend": True, "operationMetrics": {},
+                "engineInfo": "PatternLake", "txnId": str(uuid.uuid4()),
+            }
+        },
+        {
+            "metaData": {
+                "id": str(uuid.uuid4()), "description": table.comment, "format": {"provider": "parquet", "options": {}},
+                "schemaString": str(jvm.org.apache.spark.sql.types.StructType.fromDDL(columns).json()),
+                "partitionColumns": partitions, "configuration": settings, "createdTime": now,
+            }
+        },
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+    ]  # fmt: skip
+
+
+def register(database: Database, like: Table, tables: Iterable[Table]) -> None:
+    """Tell the session's catalog of tables as it was told of another one, without a look at them.
+
+    Parameters
+    ----------
+    database
+        Where they belong.
+    like
+        The one that Spark has registered.
+    tables
+        The others, which are there.
+    """
+    spark: Any = database.spark
+    jvm, catalog = spark._jvm, spark._jsparkSession.sessionState().catalog()
+    some = jvm.scala.Some
+
+    def named(table: Table) -> Any:
+        return jvm.org.apache.spark.sql.catalyst.TableIdentifier(table.log, some(database.name))
+
+    known = catalog.getTableMetadata(named(like))
+    for table in tables:
+        place = jvm.org.apache.hadoop.fs.Path(database.folder(table.log)).toUri()
+        storage = _changed(known.storage(), locationUri=some(place))
+        catalog.createTable(_changed(known, identifier=named(table), storage=storage), True, False)
+
+
+def _changed(record: Any, **values: Any) -> Any:
+    """A copy of a case class of Scala's, with other values of some of its fields."""
+    fields = range(record.productArity())
+    given = [values.get(record.productElementName(field)) for field in fields]
+    return record.copy(
+        *(record.productElement(field) if value is None else value for field, value in zip(fields, given, strict=True))
+    )
+
+
+@contextmanager
+def stand_ins(database: Database) -> Iterator[None]:
+    """Have empty views with the names and columns of all tables in the catalog, for the length of a block."""
+    spark = database.spark
+    try:
+        for table in TABLES.values():
+            columns = ", ".join(f"{identifier(c.name)} COMMENT {literal(c.comment)}" for c in table.columns)
+            values = ", ".join(f"CAST(NULL AS {c.type}) AS {identifier(c.name)}" for c in table.columns)
+            spark.sql(f"CREATE OR REPLACE VIEW {database.log(table.name)} ({columns}) AS SELECT {values}")
+        yield
+    finally:
+        for table in TABLES.values():
+            spark.sql(f"DROP VIEW IF EXISTS {database.log(table.name)}")

@@ -1,0 +1,123 @@
+"""Databases whose tables are put and registered without Spark's look at them are those that Spark makes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from sql.empty_database import opened
+
+from patternlake.delta_tables import migrations, preparing, store_tables
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.table import Table
+from patternlake.udfs.errors import StateError
+
+PASSING = ("id", "createdTime", "timestamp", "txnId", "engineInfo")
+
+
+def actions(folder: Path, table: Table) -> dict[str, dict[str, Any]]:
+    text = (folder / table.log / "_delta_log" / f"{0:020}.json").read_text()
+    return {kind: action for line in text.splitlines() for kind, action in json.loads(line).items()}
+
+
+def lasting(action: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in action.items() if name not in PASSING}
+
+
+def prepared(spark: SparkSession, name: str, folder: Path) -> tuple[Database, bool]:
+    spark.sql(f"CREATE DATABASE {identifier(name)} LOCATION {literal(str(folder))}")
+    database = Database(spark, name, str(folder))
+    folders = frozenset(each.name for each in folder.iterdir()) if folder.is_dir() else frozenset()
+    with database.apart() as own:
+        assert store_tables.knows_enough(own.spark)
+        return database, preparing._prepare_in_store(own, folders)
+
+
+def columns(spark: SparkSession, name: str) -> dict[str, Any]:
+    """Of each table and view: its columns with their types and comments."""
+    return {
+        each: [row.asDict() for row in spark.sql(f"DESCRIBE {identifier(name, each)}").collect()]
+        for table in TABLES.values()
+        for each in (table.log, *([] if table.view is None else [table.name]))
+    }
+
+
+def entries(database: Database) -> dict[str, list[str]]:
+    """What the catalog itself holds of each table, but for its name, place and age."""
+    spark: Any = database.spark
+    catalog, jvm = spark._jsparkSession.sessionState().catalog(), spark._jvm
+    found = {}
+    for table in TABLES.values():
+        name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(table.log, jvm.scala.Some(database.name))
+        held = catalog.getTableMetadata(name)
+        parts = (
+            held.schema().json(), held.properties(), held.provider(), held.partitionColumnNames(), held.comment(),
+            held.tableType(), held.storage().properties(), held.tracksPartitionsInCatalog(),
+        )  # fmt: skip
+        found[table.name] = [each if isinstance(each, str | bool) else each.toString() for each in parts]
+    return found
+
+
+@pytest.fixture(scope="module")
+def of_spark(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return opened(spark, "by_spark", tmp_path_factory.mktemp("by_spark"))
+
+
+@pytest.fixture(scope="module")
+def put(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    database, made = prepared(spark, "by_puts", tmp_path_factory.mktemp("by_puts") / "lake")
+    assert made
+    return database
+
+
+def test_first_commits_are_those_of_spark(of_spark: Database, put: Database) -> None:
+    for table in TABLES.values():
+        theirs, ours = (actions(Path(each.location), table) for each in (of_spark, put))
+        assert {kind: lasting(action) for kind, action in ours.items()} == {
+            kind: lasting(action) for kind, action in theirs.items()
+        }
+
+
+def test_tables_and_views_are_those_of_spark(of_spark: Database, put: Database) -> None:
+    assert columns(put.spark, put.name) == columns(of_spark.spark, of_spark.name)
+    assert entries(put) == entries(of_spark)
+    for table in TABLES.values():
+        assert put.table(table.name).count() == 0
+        if table.view is not None:
+            assert put.spark.table(put.view(table.name)).count() == 0
+
+
+def test_a_database_that_is_there_is_registered_and_stays(put: Database) -> None:
+    folder = Path(put.location)
+    before = {table.log: actions(folder, table) for table in TABLES.values()}
+    again, made = prepared(put.spark, "again", folder)
+    assert not made
+    assert {table.log: actions(folder, table) for table in TABLES.values()} == before
+    assert columns(put.spark, again.name) == columns(put.spark, put.name)
+    put.spark.sql(f"INSERT INTO {again.log('object_numbers')} (kind, number, name) VALUES ('stream', 7, 'seven')")
+    assert [row["name"] for row in put.table("object_numbers").collect()] == ["seven"]
+
+
+def test_a_database_that_is_newer_is_refused(put: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", migrations.SCHEMA_VERSION - 1)
+    with pytest.raises(StateError, match="but this PatternLake knows versions up to"):
+        prepared(put.spark, "newer", Path(put.location))
+
+
+def test_of_two_that_make_a_table_one_is_heeded(of_spark: Database) -> None:
+    table = TABLES["streams"]
+    before = actions(Path(of_spark.location), table)
+    store_tables.make(of_spark, table, {})
+    assert actions(Path(of_spark.location), table) == before
+
+
+def test_where_new_tables_are_given_properties_spark_makes_them(spark: SparkSession) -> None:
+    own = spark.newSession()
+    assert store_tables.knows_enough(own)
+    own.conf.set("spark.databricks.delta.properties.defaults.enableDeletionVectors", "true")
+    assert not store_tables.knows_enough(own)
