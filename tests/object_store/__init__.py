@@ -39,11 +39,11 @@ class ObjectStore:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.behaviour, self._requests = folder / "behaviour.json", folder / "requests.txt"
-        self._requests.touch()
+        self.behaviour, self.requests_file = folder / "behaviour.json", folder / "requests.txt"
+        self.requests_file.touch()
         self.behave()
         python = installed("object-store", FOLDER / "requirements.txt") / "python"
-        command = [python, FOLDER / "server.py", str(self.port), self.behaviour, self._requests]
+        command = [python, FOLDER / "server.py", str(self.port), self.behaviour, self.requests_file]
         self._said = (folder / "server.log").open("wb")
         self._process = subprocess.Popen(command, stdout=self._said, stderr=self._said)
         self._wait()
@@ -87,7 +87,7 @@ class ObjectStore:
 
     def requests(self) -> list[str]:
         """One per request so far: its method and its path."""
-        return self._requests.read_text().splitlines()
+        return self.requests_file.read_text().splitlines()
 
     def stop(self) -> None:
         self._process.terminate()

@@ -66,6 +66,34 @@ for status in (503, 403):
 fail("asked, well", {}, asked)
 print(json.dumps(told))
 """
+COUNTING = """
+import json, sys
+from pathlib import Path
+import patternlake
+from patternlake.delta_tables.opening import open_database
+from patternlake.jobs.configuration.file import Configuration
+given = json.loads(sys.argv[1])
+spark = patternlake.session(None, "local[2]", database=None, settings=given["settings"])
+spark.sparkContext.setLogLevel("ERROR")
+conf, log, told = Configuration.load(given["conf"]), Path(given["requests"]), {}
+statements = {
+    "match_seq": "SELECT first_position FROM match_seq('letters', 'A ; !B ; C')",
+    "match_pattern": "SELECT first_position FROM match_pattern('letters', 'A ; B+ ; C WITHIN 6 MINUTES')",
+}
+works = {
+    "open": lambda: open_database(spark, conf.database, conf.location, conf.storage_options),
+    "ingest": lambda: patternlake.run(spark, conf, ["ingest"]),
+    "sketch": lambda: patternlake.run(spark, conf, ["sketch"]),
+    "run": lambda: patternlake.run(spark, conf, ["ingest", "sketch"]),
+    "enable": lambda: patternlake.enable(spark, conf),
+    **{name: lambda text=text: spark.sql(text).collect() for name, text in statements.items()},
+}
+for name in given["works"]:
+    before = len(log.read_text().splitlines())
+    works[name]()
+    told[name if name not in told else f"{name} again"] = len(log.read_text().splitlines()) - before
+print(json.dumps(told))
+"""
 WRITTEN = 1_750_000_000
 LETTERS = "ABCBAACBADCBABCB"
 READER = "spark.patternlake.reader"
@@ -320,3 +348,32 @@ def test_a_call_looks_once_at_a_table(store: ObjectStore) -> None:
         assert numbers("letters") == [1, 2], "of what is published nothing may be missing"
     write("letters", 3)
     assert numbers("letters") == [1, 2, 3]
+
+
+def count_requests(store: ObjectStore, conf: Path, *works: str) -> dict[str, int]:
+    """What each of some works of a process takes."""
+    warehouse = {"spark.sql.warehouse.dir": str(conf.with_name("warehouse")), "spark.driver.memory": "1g"}
+    given = {
+        "conf": str(conf), "settings": {**packages(), **warehouse, **store.settings()},
+        "requests": str(store.requests_file), "works": works,
+    }  # fmt: skip
+    run = subprocess.run(
+        [sys.executable, "-c", COUNTING, json.dumps(given)], capture_output=True, text=True, cwd=conf.parent
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    counts: dict[str, int] = json.loads(run.stdout.splitlines()[-1])
+    return counts
+
+
+def test_requests_are_few(store: ObjectStore, tmp_path: Path) -> None:
+    """Of a lake of 16 events in four batches."""
+    conf = configured(tmp_path, f"s3a://{BUCKET}/counted")
+    first = count_requests(store, conf, "open", "ingest", "sketch", "run", "run")
+    asked = ("match_seq", "match_seq", "match_pattern", "match_pattern")
+    second = count_requests(store, conf, "enable", *asked, "run")
+    most = {"open": 40, "ingest": 560, "sketch": 120, "run": 105, "run again": 75}
+    assert {name: count for name, count in first.items() if count > most[name]} == {}, first
+    most = {
+        "enable": 45, "match_seq": 50, "match_seq again": 2, "match_pattern": 10, "match_pattern again": 2, "run": 105,
+    }  # fmt: skip
+    assert {name: count for name, count in second.items() if count > most[name]} == {}, second
