@@ -20,7 +20,7 @@ from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.locations import check_location, has_scheme, plain
 from patternlake.delta_tables.preparing import prepare
 from patternlake.delta_tables.quoting import identifier, literal
-from patternlake.delta_tables.store_errors import check_store
+from patternlake.delta_tables.store_errors import list_folders
 from patternlake.delta_tables.store_options import tell_spark
 from patternlake.delta_tables.table import log_name
 from patternlake.delta_tables.table_logs import UnreadableError

@@ -58,8 +58,8 @@ _CLIENT = {
 }
 
 
-def check_store(spark: SparkSession, location: str) -> None:
-    """Look whether a location can be listed, if it is one of an object store.
+def list_folders(spark: SparkSession, location: str) -> frozenset[str] | None:
+    """List the folders that stand at a location of an object store; None elsewhere.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def check_store(spark: SparkSession, location: str) -> None:
     """
     place = urlsplit(location)
     if place.scheme.lower() not in (*S3, *AZURE, *GOOGLE):
-        return
+        return None
     jvm: Any = spark._jvm
     session: Any = spark._jsparkSession
     settings = session.sessionState().newHadoopConf()
@@ -78,7 +78,7 @@ def check_store(spark: SparkSession, location: str) -> None:
     try:
         store = jvm.org.apache.hadoop.fs.FileSystem.newInstance(path.toUri(), settings)
         try:
-            store.listStatus(path)
+            found = store.listStatus(path)
         finally:
             store.close()
     except Py4JJavaError as error:
@@ -86,8 +86,10 @@ def check_store(spark: SparkSession, location: str) -> None:
         explained = explain(location, text, options_of_spark(spark, location).get("AWS_ENDPOINT_URL"))
         if explained is not None:
             raise explained from error
-        if "FileNotFoundException" not in text:
-            raise
+        if "FileNotFoundException" in text:
+            return frozenset()
+        raise
+    return frozenset(each.getPath().getName() for each in found if each.isDirectory())
 
 
 def explain(location: str, text: str, endpoint: str | None = None) -> StateError | None:

@@ -17,7 +17,7 @@ from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
 from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made, StateReader
-from patternlake.delta_tables.store_errors import check_store
+from patternlake.delta_tables.store_errors import list_folders
 from patternlake.delta_tables.store_options import options_of_spark
 from patternlake.delta_tables.table_logs import Seen, UnreadableError, one_look
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
@@ -194,7 +194,7 @@ class _Fallback:
             if self._direct.on_disk:
                 raise
             # Spark would try for more than a minute what cannot be had.
-            check_store(self._database.spark, self._database.location)
+            list_folders(self._database.spark, self._database.location)
             logger.warning("the store could not be read without Spark, which reads it, too: %s", error)
         return read(_through_spark(self._database))
 
