@@ -26,13 +26,21 @@ def actions(folder: Path, table: Table) -> dict[str, dict[str, Any]]:
 
 
 def lasting(action: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in action.items() if name not in PASSING}
+    """Without what each commit has anew, and with properties in any order."""
+    found = {name: value for name, value in action.items() if name not in PASSING}
+    if "operationParameters" in found:
+        told = found["operationParameters"]
+        found["operationParameters"] = {**told, "properties": json.loads(told["properties"])}
+    return found
 
 
 def prepared(spark: SparkSession, name: str, folder: Path) -> tuple[Database, bool]:
     spark.sql(f"CREATE DATABASE {identifier(name)} LOCATION {literal(str(folder))}")
     database = Database(spark, name, str(folder))
     folders = frozenset(each.name for each in folder.iterdir()) if folder.is_dir() else frozenset()
+    for table in TABLES.values():
+        # A store has no folders to be made first; a disk has.
+        (folder / table.log / "_delta_log").mkdir(parents=True, exist_ok=True)
     with database.apart() as own:
         assert store_tables.knows_enough(own.spark)
         return database, preparing._prepare_in_store(own, folders)
