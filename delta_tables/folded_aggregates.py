@@ -10,11 +10,12 @@ from pyspark.sql import functions as F
 
 from patternlake.udfs.measures.translation import AggregateAtom
 from patternlake.udfs.measures.values import LISTS, NUMBER
+from patternlake.udfs.own_names import OWN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ID, _ROW = "__id", "__row"
+_ID, _ROW = f"{OWN}id", f"{OWN}row"
 _NULLS = re.compile(r"\s+(?:IGNORE|RESPECT)\s+NULLS\s*$", re.IGNORECASE)
 
 

@@ -27,6 +27,7 @@ from patternlake.udfs.errors import ArgumentError, shortened
 from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
 from patternlake.udfs.measures.event_values import FIELD, JSON_OPTIONS, is_handed_on
+from patternlake.udfs.own_names import OWN, check_names
 from patternlake.udfs.published import SETTLED, NameCount, Published, PublishedBatch
 from patternlake.udfs.requests import BatchRange
 
@@ -226,6 +227,7 @@ class _Table:
     """
 
     def __init__(self, rows: OrderedRows, time: str | None, name: str | None, texts: Sequence[str]) -> None:
+        check_names(rows.frame.columns)
         self.rows = rows
         self.types = {field.name: field.dataType.simpleString() for field in rows.frame.schema}
         self.time = self._time(time)
@@ -256,7 +258,7 @@ class _Table:
     def parts(self) -> dict[str, Column]:
         """Attributes that partition the table, where several columns do: joined, different values could be equal."""
         terms = self.rows.partition_by
-        return {f"__part_{at}": term.value.cast("string") for at, term in enumerate(terms)} if len(terms) > 1 else {}
+        return {f"{OWN}part_{at}": term.value.cast("string") for at, term in enumerate(terms)} if len(terms) > 1 else {}
 
     def _time(self, given: str | None) -> Column:
         if given is not None:

@@ -29,12 +29,13 @@ from patternlake.udfs.language.query.tree import Definition, Query
 from patternlake.udfs.language.row_pattern.expressions import AGGREGATES
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
 from patternlake.udfs.measures.pattern_measures import constant_sql, restored
+from patternlake.udfs.own_names import OWN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_EVENT = "__event"
-_NAME = "__defined_{}"
+_EVENT = f"{OWN}event"
+_NAME = OWN + "defined_{}"
 
 
 def with_definitions(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any]) -> tuple[Lake, StreamFacts]:

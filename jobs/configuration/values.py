@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from patternlake.udfs.errors import shortened
 from patternlake.udfs.limits import MOST_DIGITS
+from patternlake.udfs.own_names import KEPT, is_own
 
 NAME_LENGTH = 255
 INT = 2**31 - 1
@@ -155,6 +156,8 @@ def attribute_name(value: str) -> str:
         raise ValueError(
             f"{shortened(value)} is a reserved name ({', '.join(RESERVED)}); choose another and give its expr"
         )
+    if is_own(value):
+        raise ValueError(f"{shortened(value)}: {KEPT}; choose another and give its expr")
     return object_name(value)
 
 

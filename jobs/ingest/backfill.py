@@ -29,8 +29,9 @@ from patternlake.jobs.ingest import repeats
 from patternlake.jobs.ingest.batch_counts import Total, totals
 from patternlake.jobs.ingest.rivals import rival
 from patternlake.jobs.ingest.writing import write_by_tasks
-from patternlake.jobs.sources.expressions import ORIGIN, OWN
+from patternlake.jobs.sources.expressions import ORIGIN
 from patternlake.udfs.errors import ArgumentError, SourceError, StateError, shortened
+from patternlake.udfs.own_names import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,7 +22,6 @@ from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.expressions import (
     CORRUPT,
     ORIGIN,
-    OWN,
     PLACES,
     columns_read,
     examine,
@@ -33,6 +32,7 @@ from patternlake.jobs.sources.expressions import (
 )
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ConfigurationError, SourceError
+from patternlake.udfs.own_names import KEPT, OWN, is_own
 
 logger = logging.getLogger(__name__)
 
@@ -390,11 +390,8 @@ def _hashable(name: str, kind: T.DataType) -> Column:
 def _check_names(source: DataFrame, stream: str) -> None:
     seen: dict[str, str] = {}
     for column in source.columns:
-        if column.lower().startswith(OWN):
-            raise SourceError(
-                f"stream {stream!r}: a column of the source is called {column!r}; names that begin with {OWN!r} are "
-                "kept for PatternLake: rename it"
-            )
+        if is_own(column):
+            raise SourceError(f"stream {stream!r}: a column of the source is called {column!r}; {KEPT}: rename it")
         twin = seen.setdefault(column.lower(), column)
         if twin is not column:
             raise SourceError(

@@ -14,11 +14,10 @@ from pyspark.sql import types as T
 from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.repeatability import moving_part, nodes_below
+from patternlake.udfs.own_names import OWN
 
 _ORDER = re.compile(r"o\d+|file|block|place")
 
-OWN = "__patternlake_"
-"""Columns that are put beside the source's begin so; no column of a source may."""
 ORIGIN = f"{OWN}origin"
 CORRUPT = "_corrupt_record"
 FILE, BLOCK, PLACE = f"{OWN}file", f"{OWN}block", f"{OWN}place"

@@ -39,6 +39,7 @@ from patternlake.udfs.measures.translation import (
     read_measures,
 )
 from patternlake.udfs.measures.values import LISTS, NUMBER, is_computed_here
+from patternlake.udfs.own_names import OWN, check_names
 from patternlake.udfs.rows.definitions import read_definitions
 from patternlake.udfs.rows.matches import MOST_ROWS, MOST_STEPS
 from patternlake.udfs.rows.query import compile_pattern
@@ -55,7 +56,7 @@ STEPS = "spark.patternlake.rowPatternSteps"
 MATCHED_ROWS = "spark.patternlake.rowPatternRows"
 """Up to so many rows the matches may have that a task finds at once."""
 
-_PARTITION, _ORDER = "__partition", "__order"
+_PARTITION, _ORDER = f"{OWN}partition", f"{OWN}order"
 
 
 def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
@@ -152,6 +153,7 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
 def _columns(frame: DataFrame) -> dict[str, str]:
     """The table's columns and their types, once no two have the same name."""
     seen: set[str] = set()
+    check_names(frame.columns)
     for name in frame.columns:
         if name.lower() in seen:
             raise ArgumentError(f"the table has two columns called {name}; give one of them another name")

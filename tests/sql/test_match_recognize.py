@@ -281,10 +281,30 @@ REFUSED = [
         "                      ^",
     ),
     (
+        "SELECT * FROM (SELECT *, ts AS __PatternLake_atom_0 FROM ticks) MATCH_RECOGNIZE (PATTERN (a))",
+        "a column of the table is called '__PatternLake_atom_0'; names that begin with '__patternlake_' are kept for "
+        "PatternLake: rename it",
+    ),
+    (
         "SELECT * FROM (SELECT *, ts AS Price FROM ticks) MATCH_RECOGNIZE (PATTERN (a))",
         "the table has two columns called Price; give one of them another name",
     ),
 ]  # fmt: skip
+
+
+def test_columns_may_have_names_like_our_own(lake: SparkSession) -> None:
+    def asked(price: str, half: str) -> list[tuple[Any, ...]]:
+        table = f"(SELECT symbol, ts, price AS {price}, half AS {half} FROM ticks)"
+        sums = f"array_agg(down.{price} + down.{half}) AS sums"
+        measures = f"LAST({price}) AS l, {sums}, CLASSIFIER() AS c, MATCH_NUMBER() AS n"
+        clause = f"MEASURES {measures} ALL ROWS PER MATCH {DOWN_UP.replace('price', price)}"
+        return over(lake, clause, table)
+
+    plain = asked("price", "half")
+    for names in (("__atom_0", "__partition_0"), ("__order_0", "__column_0"), ("__rank", "__size"),
+                  ("__lists", "__number"), ("__classifier", "__match_number"), ("__id", "__row")):  # fmt: skip
+        assert asked(*names) == plain
+    assert len(plain) == 8
 
 
 @pytest.mark.parametrize(("statement", "wanted"), REFUSED)

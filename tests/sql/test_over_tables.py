@@ -176,6 +176,22 @@ def test_a_cte_is_a_table(lake: SketchLake, stream: Stream) -> None:
     )
 
 
+def test_columns_may_have_names_like_our_own(lake: SketchLake, stream: Stream) -> None:
+    def asked(x: str, via: str) -> str:
+        table = f"TABLE(SELECT user, at, page, x AS {x}, via AS {via} FROM clicks) PARTITION BY (user, {via})"
+        pattern = (
+            f"a ; big DEFINE big AS {x} > 1 AND upper({via}) = ''M'' "
+            f"MEASURES a.{x} AS one, AVG(big.{x} / 2) AS other, a.{via} AS {via}"
+        )
+        return f"SELECT * FROM match_pattern({table} ORDER BY (at), '{pattern}', 'skip_till_next', name => 'page')"
+
+    plain = lake.spark.sql(asked("x", "via")).collect()
+    for names in (("__atom_0", "__part_0"), ("__id", "__row"), ("__event", "__defined_0"), ("__lists", "__number")):
+        found = lake.spark.sql(asked(*names)).collect()
+        assert sorted(map(tuple, found), key=repr) == sorted(map(tuple, plain), key=repr)
+    assert len(plain) > 10
+
+
 REFUSED = [
     ("match_pattern(TABLE(clicks) PARTITION BY (user), 'a ; b', name => 'page')",
      "TABLE(…) needs an order in time: write ORDER BY (column) behind it"),
@@ -199,6 +215,10 @@ REFUSED = [
      "'page')",
      "WITHIN n EVENTS counts the events of a whole stream, and the positions of TABLE(…) are ranks in its partitions; "
      "give a window in time"),
+    ("match_pattern(TABLE(SELECT *, x AS __PatternLake_id FROM clicks) WITH SINGLE PARTITION ORDER BY (at), 'a ; b', "
+     "name => 'page')",
+     "a column of the table is called '__PatternLake_id'; names that begin with '__patternlake_' are kept for "
+     "PatternLake: rename it"),
     ("match_seq(TABLE(clicks) PARTITION BY user ORDER BY (at), 'a ; b')",
      "match_seq asks a stream, not a table; `patternlake init --table` makes one of it"),
     ("match_pattern('clicked', TABLE(clicks))",

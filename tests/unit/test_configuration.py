@@ -96,6 +96,7 @@ def test_what_is_left_out_has_its_default() -> None:
         ("tokens: [name", "tokens: [5", "streams.flights.tokens.0: 5 is not text"),
         ("attributes: {", "attributes: {step: int, ", "streams.flights.attributes.step: 'step' is a reserved name"),
         ("attributes: {", "attributes: {Time: int, ", "streams.flights.attributes.Time: 'Time' is a reserved name"),
+        ("attributes: {", "attributes: {__PatternLake_x: int, ", "streams.flights.attributes.__PatternLake_x: '__PatternLake_x': names that begin with '__patternlake_' are kept for PatternLake; choose another and give its expr"),
         ("dest: string", "dest: strin", "streams.flights.attributes.dest.type: 'strin' is not a type of an attribute (did you mean 'string'?)"),
         ("gap: {type: double", "gap: {typ: double", "streams.flights.attributes.gap.type: missing\nstreams.flights.attributes.gap.typ: unknown key"),
         ("1 hour", "1 fortnight", "streams.flights.allowed_lateness: '1 fortnight': unknown unit 'fortnight'; units are milliseconds,"),

@@ -1,8 +1,9 @@
 """MEASURES of a pattern over events: read as those of a row pattern are, over the columns that events have.
 
-``t(pay) - t(cart)`` is ``__atom_0 - __atom_1`` over two values of events, of which a task knows only columns: it finds
-the values of one column in one event of each match, and aggregates of one column. Spark computes all that lies between
-these, and aggregates of expressions from the columns of the events that they are over.
+``t(pay) - t(cart)`` is a difference of two atoms, called ``__patternlake_atom_0`` and so on: values of events, of which
+a task knows only columns. It finds the values of one column in one event of each match, and aggregates of one column.
+Spark computes all that lies between these, and aggregates of expressions from the columns of the events that they are
+over.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def read_pattern_measures(query: Query, named: Operands, scope: Scope) -> Patter
     >>> query = parse("a ; b+ MEASURES LAST(b.x) / a.x - 1 AS gain")
     >>> measures = read_pattern_measures(query, operands.number(query), Scope(attributes={"x": "double"}))
     >>> measures.sql, measures.types
-    (('__atom_0 / __atom_1 - 1',), {'x': 'double'})
+    (('__patternlake_atom_0 / __patternlake_atom_1 - 1',), {'x': 'double'})
     """
     if not query.measures:
         return None

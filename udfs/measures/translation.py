@@ -1,7 +1,7 @@
 """MEASURES as Spark SQL over atoms: values that are found for each match, or for each of its rows.
 
-``LAST(up.price) / FIRST(price) - 1`` is ``__atom_0 / __atom_1 - 1`` over two navigations. Between atoms the text is the
-user's. Equal atoms are one.
+``LAST(up.price) / FIRST(price) - 1`` is a quotient of two navigations, called ``__patternlake_atom_0`` and
+``__patternlake_atom_1``, less 1. Between atoms the text is the user's. Equal atoms are one.
 
 RUNNING looks at the rows up to the one shown, FINAL at all rows of the match. ONE ROW PER MATCH shows the last row, so
 that both are the same and all its atoms are FINAL; ALL ROWS PER MATCH is RUNNING where nothing is said. FIRST without
@@ -29,10 +29,11 @@ from patternlake.udfs.language.row_pattern.formulas import (
 from patternlake.udfs.language.row_pattern.tree import Clause
 from patternlake.udfs.measures.row_terms import column_sql, is_classifier, row_seen, variables_of
 from patternlake.udfs.measures.seen import FIRST, Seen
+from patternlake.udfs.own_names import OWN
 
-ATOM = "__atom_"
+ATOM = f"{OWN}atom_"
 """What the names of atoms begin with; their number follows."""
-CLASSIFIER, MATCH_NUMBER = "__classifier", "__match_number"
+CLASSIFIER, MATCH_NUMBER = f"{OWN}classifier", f"{OWN}match_number"
 """Columns that `AggregateAtom.sql` may name besides the input's."""
 _JOINED = frozenset({"LISTAGG", "STRING_AGG"})
 _FILTER = re.compile(r"\bFILTER\s*\(\s*WHERE\s*$", re.IGNORECASE)
@@ -115,7 +116,7 @@ class Measures:
     names, sql
         Of each measure.
     atoms
-        The n-th is called ``__atom_n`` in `sql`.
+        The n-th is called ``__patternlake_atom_n`` in `sql`.
     """
 
     names: tuple[str, ...]
@@ -161,7 +162,7 @@ def read_measures(clause: Clause, columns: Mapping[str, str]) -> Measures:
     >>> clause = parse_clause("MEASURES LAST(b.price) / a.price - 1 AS gain PATTERN (a b)")
     >>> measures = read_measures(clause, {"price": "double"})
     >>> measures.sql
-    ('__atom_0 / __atom_1 - 1',)
+    ('__patternlake_atom_0 / __patternlake_atom_1 - 1',)
     >>> measures.columns
     {'price': ('a', 'b')}
     """

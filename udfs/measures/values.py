@@ -31,8 +31,9 @@ from patternlake.udfs.measures.translation import (
     MatchNumberAtom,
     NavigationAtom,
 )
+from patternlake.udfs.own_names import OWN
 
-LISTS, NUMBER = "__lists", "__number"
+LISTS, NUMBER = f"{OWN}lists", f"{OWN}number"
 """A column of answers: the rows of all aggregates that Spark folds; and in this the number of a row's aggregate."""
 _LISTS = frozenset({"array_agg", "collect_list"})
 

@@ -48,7 +48,7 @@ def values(
     found = match_rows(compile_pattern(clause), holding, starts)
     made = AtomValues(clause, found, starts, columns)
     read = read_measures(clause, TYPES)
-    assert read.sql == tuple(f"__atom_{number}" for number in range(len(read.atoms)))
+    assert read.sql == tuple(f"__patternlake_atom_{number}" for number in range(len(read.atoms)))
     return [made.of(atom).to_pylist() for atom in read.atoms]
 
 
@@ -257,10 +257,10 @@ def random_atom(chance: random.Random) -> Atom:
         return NavigationAtom(chance.choice(list(COLUMNS)), seen, final)
     if kind < 0.5:
         return ClassifierAtom(seen, final)
-    column = chance.choice([*COLUMNS, "*", "__classifier"])
+    column = chance.choice([*COLUMNS, "*", "__patternlake_classifier"])
     names = (
         ["count", "min", "max", "array_agg"]
-        if column in ("symbol", "__classifier")
+        if column in ("symbol", "__patternlake_classifier")
         else ["count", "sum", "avg", "min", "max", "array_agg"]
     )
     name = "count" if column == "*" else chance.choice(names)
@@ -289,7 +289,7 @@ def wanted(atom: Atom, shown: naive.Shown, columns: dict[str, list[Any]]) -> Any
                 rows = [row for row in rows if columns["holds"][row]]
             if atom.column == "*":
                 return len(rows)
-            if atom.column == "__classifier":
+            if atom.column == "__patternlake_classifier":
                 return naive.aggregate(atom.name, [shown.label(row) for row in rows], distinct=atom.distinct)
             return naive.aggregate(atom.name, [columns[str(atom.column)][row] for row in rows], distinct=atom.distinct)
 

@@ -354,32 +354,36 @@ def test_conditions_that_are_refused(kind: type[PatternError], condition: str, p
     [
         (
             "FIRST(a.price) - LAST(price + 1, 2)",
-            "__atom_0 - __atom_1",
+            "__patternlake_atom_0 - __patternlake_atom_1",
             [
                 NavigationAtom("price", Seen(FIRST, ("a",)), final=True),
                 NavigationAtom("price + 1", Seen(LAST, (), 2), final=True),
             ],
         ),
-        ("price + every.price", "__atom_0 + __atom_0", [NavigationAtom("price", Seen(LAST), final=True)]),
+        (
+            "price + every.price",
+            "__patternlake_atom_0 + __patternlake_atom_0",
+            [NavigationAtom("price", Seen(LAST), final=True)],
+        ),
         (
             "NEXT(LAST(s.addr.city), 2)",
-            "__atom_0",
+            "__patternlake_atom_0",
             [NavigationAtom("addr.city", Seen(LAST, ("a", "b"), 0, 2), final=True)],
         ),
-        ("PREV(price)", "__atom_0", [NavigationAtom("price", Seen(LAST, (), 0, -1), final=True)]),
+        ("PREV(price)", "__patternlake_atom_0", [NavigationAtom("price", Seen(LAST, (), 0, -1), final=True)]),
         (
             "MATCH_NUMBER() || CLASSIFIER(b)",
-            "__atom_0 || __atom_1",
+            "__patternlake_atom_0 || __patternlake_atom_1",
             [MatchNumberAtom(), ClassifierAtom(Seen(LAST, ("b",)), final=True)],
         ),
         (
             "FIRST(lower(CLASSIFIER()))",
-            "CASE WHEN __atom_0 THEN lower(__atom_1) END",
+            "CASE WHEN __patternlake_atom_0 THEN lower(__patternlake_atom_1) END",
             [NavigationAtom("true", Seen(FIRST), final=True), ClassifierAtom(Seen(FIRST), final=True)],
         ),
         (
             "round(Count(a.*) / count(*), 2)",
-            "round(__atom_0 / __atom_1, 2)",
+            "round(__patternlake_atom_0 / __patternlake_atom_1, 2)",
             [
                 AggregateAtom("count", "*", None, False, ("a",), True, "count(*)"),
                 AggregateAtom("count", "*", None, False, (), True, "count(*)"),
@@ -387,14 +391,14 @@ def test_conditions_that_are_refused(kind: type[PatternError], condition: str, p
         ),
         (
             "sum(DISTINCT a.price) FILTER (WHERE a.rate>1)",
-            "__atom_0",
+            "__patternlake_atom_0",
             [
                 AggregateAtom("sum", "price", "rate>1", True, ("a",), True, "sum(DISTINCT price)"),
             ],
         ),
         (
             "percentile_cont(0.5) WITHIN GROUP (ORDER BY a.price DESC)",
-            "__atom_0",
+            "__patternlake_atom_0",
             [
                 AggregateAtom(
                     "percentile_cont",
@@ -409,35 +413,43 @@ def test_conditions_that_are_refused(kind: type[PatternError], condition: str, p
         ),
         (
             "RUNNING mode() WITHIN GROUP (ORDER BY price DESC)",
-            "__atom_0",
+            "__patternlake_atom_0",
             [
                 AggregateAtom("mode", None, None, False, (), True, "mode() WITHIN GROUP (ORDER BY price DESC)"),
             ],
         ),
         (
             "count(*) FILTER (WHERE CLASSIFIER() = 'a')",
-            "__atom_0",
+            "__patternlake_atom_0",
             [
-                AggregateAtom("count", None, None, False, (), True, "count(*)", "__classifier = 'a'"),
+                AggregateAtom("count", None, None, False, (), True, "count(*)", "__patternlake_classifier = 'a'"),
             ],
         ),
         (
             "max_by(CLASSIFIER(s), s.price)",
-            "__atom_0",
+            "__patternlake_atom_0",
             [
-                AggregateAtom("max_by", None, None, False, ("a", "b"), True, "max_by(__classifier, price)"),
+                AggregateAtom("max_by", None, None, False, ("a", "b"), True, "max_by(__patternlake_classifier, price)"),
             ],
         ),
         (
             "array_agg(CLASSIFIER())",
-            "__atom_0",
+            "__patternlake_atom_0",
             [
-                AggregateAtom("array_agg", "__classifier", None, False, (), True, "array_agg(__classifier)"),
+                AggregateAtom(
+                    "array_agg",
+                    "__patternlake_classifier",
+                    None,
+                    False,
+                    (),
+                    True,
+                    "array_agg(__patternlake_classifier)",
+                ),
             ],
         ),
         (
             "any_value(a.price) FILTER (WHERE CLASSIFIER(a) = 'a') IGNORE NULLS",
-            "__atom_0",
+            "__patternlake_atom_0",
             [
                 AggregateAtom(
                     "any_value",
@@ -447,13 +459,13 @@ def test_conditions_that_are_refused(kind: type[PatternError], condition: str, p
                     ("a",),
                     True,
                     "any_value(price)  IGNORE NULLS",
-                    "__classifier = 'a'",
+                    "__patternlake_classifier = 'a'",
                 ),
             ],
         ),
         (
             "listagg(a.symbol, ', ')",
-            "CASE WHEN size(__atom_0) > 0 THEN array_join(__atom_0, ', ') END",
+            "CASE WHEN size(__patternlake_atom_0) > 0 THEN array_join(__patternlake_atom_0, ', ') END",
             [
                 AggregateAtom(
                     "array_agg",
@@ -477,16 +489,18 @@ def test_measures_are_sql_over_atoms(text: str, sql: str, atoms: list[object]) -
 
 def test_all_rows_are_running_unless_final_is_said() -> None:
     made = measures("LAST(price) + FINAL LAST(price) + RUNNING sum(price) + FINAL sum(price)", "ALL ROWS PER MATCH")
-    assert made.sql == ("__atom_0 + __atom_1 + __atom_2 + __atom_3",)
+    assert made.sql == ("__patternlake_atom_0 + __patternlake_atom_1 + __patternlake_atom_2 + __patternlake_atom_3",)
     assert [atom.final for atom in made.atoms if not isinstance(atom, MatchNumberAtom)] == [False, True, False, True]
     # The first row of all is before every row; that of a variable may still come.
     made = measures("FIRST(price) + FINAL FIRST(price) + FIRST(b.price)", "ALL ROWS PER MATCH")
-    assert made.sql == ("__atom_0 + __atom_0 + __atom_1",)
+    assert made.sql == ("__patternlake_atom_0 + __patternlake_atom_0 + __patternlake_atom_1",)
     assert [atom.final for atom in made.atoms if isinstance(atom, NavigationAtom)] == [True, False]
 
 
 def test_one_row_is_the_last_one_so_running_and_final_are_one() -> None:
-    assert measures("RUNNING LAST(price) + FINAL LAST(price) + price").sql == ("__atom_0 + __atom_0 + __atom_0",)
+    assert measures("RUNNING LAST(price) + FINAL LAST(price) + price").sql == (
+        "__patternlake_atom_0 + __patternlake_atom_0 + __patternlake_atom_0",
+    )
 
 
 def test_the_columns_that_atoms_need() -> None:
