@@ -197,6 +197,9 @@ def test_a_jdbc_session_reads_and_does_nothing_else(served: Served) -> None:
             "BEGIN DROP TABLE events_log; END",
             "SELECT match_exists('worked', 'A ; B', key => reflect('java.lang.System', 'lineSeparator'))",
             "SET spark.sql.runSQLOnFiles=true",
+            "SET spark.patternlake.driverBytes = 100t",
+            "SET spark.patternlake.rowPatternSteps = 1000000000000",
+            "RESET spark.patternlake.partitionBytes",
         ):
             with pytest.raises(Exception, match=ONLY_READ):
                 asked(connection, refused)
@@ -218,6 +221,8 @@ def test_what_functions_read_before_they_are_planned_runs_no_code(served: Served
 def test_a_jdbc_session_may_not_bring_settings_that_undo_this(served: Served) -> None:
     with pytest.raises(Exception, match="Failed to open"):
         connected(served, **{"set:hiveconf:spark.sql.runSQLOnFiles": "true"})
+    with pytest.raises(Exception, match="Failed to open"):
+        connected(served, **{"set:hiveconf:spark.patternlake.cacheBytes": "100g"})
     with pytest.raises(Exception, match="Failed to open"):
         connected(served, **{"set:hivevar:fs.s3a.endpoint": "https://example.com"})
     given = {"set:hiveconf:spark.sql.shuffle.partitions": "3", "set:hivevar:day": "monday"}

@@ -17,11 +17,22 @@ public class Settings {
         "spark.sql.pyspark.", "spark.sql.repl.", "spark.sql.session.", "spark.sql.thriftServer.", "hive.", "hivevar:"
     };
 
+    /** How much of the server a question may take: that is up to whoever starts it. */
+    private static final String[] BOUNDS = {
+        "spark.patternlake.cacheBytes", "spark.patternlake.driverBytes", "spark.patternlake.maxTrendEvents",
+        "spark.patternlake.partitionBytes", "spark.patternlake.rowPatternRows", "spark.patternlake.rowPatternSteps"
+    };
+
     private Settings() {
     }
 
     /** Whether a session may set it. Names without a dot are variables. */
     public static boolean harmless(String name) {
+        for (int number = 0; number < BOUNDS.length; number++) {
+            if (BOUNDS[number].equalsIgnoreCase(name)) {
+                return false;
+            }
+        }
         for (int number = 0; number < EXACT.length; number++) {
             if (EXACT[number].equalsIgnoreCase(name)) {
                 return true;
