@@ -148,6 +148,8 @@ class EventColumns:
 
     def nested(self, source: DataFrame) -> dict[tuple[str, ...], bool]:
         """The fields inside of the source's columns that the stream's expressions read; else as `used`."""
+        if not any(isinstance(field.dataType, T.StructType) for field in source.schema.fields):
+            return {}
         read = [(key, fields_read(source, text)) for key, text in self._expressions()]
         vital = {field for key, fields in read if key in _VITAL for field in fields}
         return {field: field in vital for field in sorted(set().union(*(fields for _, fields in read)))}
