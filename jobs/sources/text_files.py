@@ -38,6 +38,9 @@ OVER_LINES = f"{MISREAD}: a JSON value goes on in the next line, which needs `mu
 OPEN_QUOTE = f"{MISREAD}: a value in quotes goes on in the next line, which needs `multiLine: true`"
 _CHUNK = 4 << 20
 _SHOWN = 80
+_MOST_LINES = 1000
+"""Lines of a block that have a field's name at other places, at most, before it is taken for missing: the records are
+asked then."""
 _WIDE = re.compile(r"utf[-_ ]?(16|32)|ucs[-_ ]?[24]", re.I)
 _BLANK = " \t\r\n"
 _LOOSE = string.punctuation.replace('"', " ").encode()
@@ -114,7 +117,7 @@ class TextCheck:
     lenient
         Whether the options let JSON be read that is none by its grammar, but for what Spark always lets pass.
     fields
-        Names of JSON fields that are looked for.
+        JSON fields that are looked for, each by the names that lead to it; where values go over lines, by the last.
     quote, escape, separator
         Of CSV whose records are lines; without a quote, values may go on in the next line.
     blanks
@@ -124,7 +127,7 @@ class TextCheck:
     encoding: str = ""
     json_lines: bool = False
     lenient: bool = False
-    fields: tuple[str, ...] = ()
+    fields: tuple[tuple[str, ...], ...] = ()
     quote: str = ""
     escape: str = ""
     separator: str = ","
@@ -133,10 +136,9 @@ class TextCheck:
     def look(self, blocks: Iterable[bytes]) -> Faults:
         """Look at whole lines, a few at a time."""
         wrong, has = None, [False] * len(self.fields)
-        names = [json.dumps(name, ensure_ascii=False).encode() for name in self.fields]
-        letters = [f'"{_letters(name)}"'.encode() for name in self.fields]
+        letters = [f'"{_letters(field[-1])}"'.encode() for field in self.fields]
         # Letters beyond ASCII may be written as numbers.
-        alike = [not name.isascii() for name in self.fields]
+        alike = [not field[-1].isascii() for field in self.fields]
         for number, block in enumerate(blocks):
             if not number:
                 block = block.removeprefix(codecs.BOM_UTF8)  # As Spark's readers do.
@@ -149,7 +151,7 @@ class TextCheck:
                 lines = _BREAKS.sub(b"\n", lines)
             if wrong is None:
                 wrong = self._lost_json(lines) if self.json_lines else self._open_quote(lines)
-            has = [known or name in lines for known, name in zip(has, names, strict=True)]
+            has = [known or self._has(field, lines) for known, field in zip(has, self.fields, strict=True)]
             if not all(has):
                 loose = lines.lower().translate(None, _LOOSE)
                 alike = [known or name in loose for known, name in zip(alike, letters, strict=True)]
@@ -168,6 +170,21 @@ class TextCheck:
                 lines = rows.filter(pa.compute.equal(rows.column("file"), file)).column("value")
                 block = b"\n".join(lines.cast(pa.binary()).to_pylist()) + b"\n"
                 yield _row(file.as_py(), self.look([block]))
+
+    def _has(self, field: tuple[str, ...], lines: bytes) -> bool:
+        """Whether a line has a field; False, too, where many have its name at other places."""
+        name = json.dumps(field[-1], ensure_ascii=False).encode()
+        at = lines.find(name)
+        if not self.json_lines:
+            return at >= 0
+        for _ in range(_MOST_LINES):
+            if at < 0:
+                return False
+            end = lines.find(b"\n", at)
+            if _stands_in(field, lines[lines.rfind(b"\n", 0, at) + 1 : end]):
+                return True
+            at = lines.find(name, end)
+        return False
 
     def _lost_json(self, lines: bytes) -> str | None:
         """What is wrong where Spark would read one JSON value of a line and leave the rest, or none of many lines."""
@@ -276,6 +293,19 @@ def _is_json(text: str) -> bool:
         return False
     except RecursionError:
         pass  # As deep as it is, it is not told that it is none.
+    return True
+
+
+def _stands_in(field: Sequence[str], line: bytes) -> bool:
+    """Whether a JSON value has a field; what is none may have it, for all that is known."""
+    try:
+        value = json.loads(line, parse_int=str)
+    except (ValueError, RecursionError):
+        return True
+    for name in field:
+        if not isinstance(value, dict) or name not in value:
+            return False
+        value = value[name]
     return True
 
 

@@ -80,7 +80,7 @@ def _find_unfit_texts(
     if text_files.is_wide(encoding):
         places = {file: text_files.undecoded(text_files.chunks(source.spark, file), encoding) for file in files}
         return found | {file: place for file, place in places.items() if place is not None}
-    check = _make_text_check(source, [field[-1] for field in used])
+    check = _make_text_check(source, list(used))
     lacked = {}
     for file, faults in _find_faults(source, check, files).items():
         fields = zip(used, faults.has, faults.alike, strict=True) if check.fields else ()
@@ -94,7 +94,7 @@ def _find_unfit_texts(
     return found | (_find_renamed_fields(source, lacked, schema, used) if lacked else {})
 
 
-def _make_text_check(source: SourceFiles, used: Sequence[str]) -> TextCheck:
+def _make_text_check(source: SourceFiles, used: Sequence[Field]) -> TextCheck:
     """Say what to look for in the source's files."""
     encoding, options = source.configuration.encoding, source.configuration.read_options
     option = source.configuration.option

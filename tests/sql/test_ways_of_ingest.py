@@ -385,6 +385,28 @@ def test_a_json_field_inside_of_another_that_is_renamed_is_refused(
         file.unlink()
 
 
+def test_a_json_field_is_renamed_though_its_name_stands_elsewhere(db: Database, tmp_path: Path) -> None:
+    lake = Lake(db, tmp_path)
+    lake.stream |= {"source": {"format": "json", "path": "data"}, "key": "user.id", "attributes": {"id": "int"}}
+
+    def write(number: int, **row: Any) -> Path:
+        return lake.write(f"{number}.json", json.dumps({"at": "2024-01-01", "what": "a", **row}), header=None)
+
+    write(1, id=1, user={"id": "k"}, item={"id": 1})
+    lake.ingest()
+    write(2, id=1, user=None, item={"id": 1})
+    write(3, id=1, user={}, item={"id": 1})
+    assert lake.ingest().rows_out == 2
+    for number, field, row in (
+        (4, "user.id", {"id": 1, "user": {"uid": "k"}, "item": {"id": 1}}),
+        (5, "id", {"ID": 1, "user": {"id": "k"}, "item": {"id": 1}}),
+    ):
+        file = write(number, **row)
+        with pytest.raises(SourceError, match=rf"{number}\.json has no field {re.escape(field)}; it has "):
+            lake.ingest()
+        file.unlink()
+
+
 def test_a_field_of_nested_parquet_that_is_renamed_is_refused(db: Database, tmp_path: Path) -> None:
     lake = Lake(db, tmp_path)
     lake.stream |= {"source": {"format": "parquet", "path": "data"}, "key": "user.id", "attributes": {}}

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -150,7 +151,7 @@ def test_quotes_of_csv_are_those_of_the_options() -> None:
 
 
 def test_fields_are_looked_for_in_quotes_and_by_their_letters() -> None:
-    check = TextCheck(json_lines=True, fields=("userId", "größe", 'q"', "x"))
+    check = TextCheck(json_lines=True, fields=(("userId",), ("größe",), ('q"',), ("x",)))
     one = check.look([b'{"userId": 1, "users": 2}\n', '{"größe": 1, "User_ID": 2}\n'.encode()])
     assert (one.has, one.alike) == ([True, True, False, False], [True, True, False, False])
     # What Python writes: it is not in the text, and may yet be the field.
@@ -160,11 +161,29 @@ def test_fields_are_looked_for_in_quotes_and_by_their_letters() -> None:
     assert (both.has, both.alike) == ([True, True, True, False], [True, True, True, True])
 
 
+def test_fields_are_looked_for_at_their_places() -> None:
+    check = TextCheck(json_lines=True, fields=(("id",), ("user", "id"), ("user", "account", "id")))
+
+    def has(*lines: Any) -> list[bool]:
+        return check.look(["".join(json.dumps(line) + "\n" for line in lines).encode()]).has
+
+    assert has({"id": 1, "user": {"id": 2, "account": {"id": 3}}}) == [True, True, True]
+    assert has({"item": {"id": 1}, "user": {"uid": 2}}) == [False, False, False]
+    assert has({"user": [{"id": 1}]}, {"user": "id"}, {"user": {"account": {"id": None}}}) == [False, False, True]
+    assert has(*[{"item": {"id": 1}}] * 999, {"id": 1}) == [True, False, False]
+    # Who has the name so often at other places is asked record by record.
+    assert has(*[{"item": {"id": 1}}] * 1000, {"id": 1}) == [False, False, False]
+    # What is no JSON by the grammar may have it.
+    assert check.look([b"{'user': {\"id\": 1}}\n"]).has == [True, True, True]
+    over_lines = TextCheck(fields=(("user", "id"),))
+    assert over_lines.look([b'{"item":\n{"id": 1}}\n']).has == [True]
+
+
 def test_bytes_are_held_against_the_encoding() -> None:
     assert TextCheck().look(["j\u00fc\n".encode("cp1252")]).undecoded
     assert not TextCheck("windows-1252").look(["j\u00fc\n".encode("cp1252")]).undecoded
     assert TextCheck("windows-1252").look([b"\x81\n"]).undecoded
-    french = TextCheck("ISO-8859-1", json_lines=True, fields=("prénom",))
+    french = TextCheck("ISO-8859-1", json_lines=True, fields=(("prénom",),))
     assert french.look(['{"prénom": 1}{}\n'.encode("latin-1")]) == Faults(
         False, several('{"prénom": 1}{}'), [True], [True]
     )
@@ -197,7 +216,7 @@ def test_files_are_looked_at_in_whole_lines_however_they_end(
     zipped.write_bytes(gzip.compress(text[:9]) + gzip.compress(text[9:]))
     packed.write_bytes(bz2.compress(text))
     files = [path.as_uri() for path in (plain, zipped, packed)]
-    check = TextCheck(json_lines=True, fields=("b", "c"))
+    check = TextCheck(json_lines=True, fields=(("b",), ("c",)))
     rows = pa.Table.from_batches(check.look_at_files([pa.RecordBatch.from_arrays([pa.array(files)], ["file"])]))
     faults = {"undecoded": False, "wrong": several('{"a": 1}{"b": 2}'), "has": [True, False]}
     assert rows.drop_columns("alike").to_pylist() == [{"file": file, **faults} for file in files]
