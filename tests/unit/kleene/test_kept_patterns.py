@@ -366,7 +366,7 @@ def test_aggregates_are_those_of_the_match_that_is_written() -> None:
         if begin == 4:
             kept.ingest([Event(7, 30_000, "Z", {"x": None, "n": None, "s": None})])
         kept.batch()
-    sums = {readable(row["bindings"]): row["__atom_0"] for row in kept.answered().values()}
+    sums = {readable(row["bindings"]): row["__patternlake_atom_0"] for row in kept.answered().values()}
     assert sums == {"A 1, B 2, C 3": 1.0, "A 1, B 2 5, C 6": 11.0, "A 4, B 5, C 6": 10.0}
 
 
