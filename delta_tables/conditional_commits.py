@@ -18,7 +18,6 @@ from patternlake.delta_tables.java_classes import PACKAGE, define
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from patternlake.delta_tables.database import Database
 
 logger = logging.getLogger(__name__)
 
@@ -77,26 +76,26 @@ def settings_of(spark: SparkSession, location: str) -> dict[str, str]:
     return {_FILE_MANAGER: f"{PACKAGE}.{_FILES}"} if ours else {}
 
 
-def is_safe_for_several(database: Database) -> bool:
-    """Whether two drivers may commit to a database's tables at a time; on S3 this tries it out, once for a process.
+def is_safe_for_several(spark: SparkSession, location: str) -> bool:
+    """Whether two drivers may commit to the tables at a location at once; on S3 this tries it out, once a process.
 
     Where a user has chosen Delta's store for S3, the user is trusted.
     """
-    scheme = _scheme(database.location)
+    scheme = _scheme(location)
     if scheme not in _SCHEMES:
         return True
-    jvm: Any = database.spark._jvm
+    jvm: Any = spark._jvm
     settings, key = jvm.org.apache.spark.SparkEnv.get().conf(), _key(scheme)
     if not settings.contains(key):
         return bool(settings.contains(_OF_ALL))
     if settings.get(key) != f"{PACKAGE}.{_CLASS}":
         return True
-    if database.location in _HEEDED:
+    if location in _HEEDED:
         return True
-    store, tried = _store(database.spark, f"{database.location}/_locks/tried-{uuid.uuid4().hex}")
+    store, tried = _store(spark, f"{location}/_locks/tried-{uuid.uuid4().hex}")
     heeded = bool(getattr(jvm, PACKAGE).ConditionalCommits.heeded(store, tried))
     if heeded:
-        _HEEDED.add(database.location)
+        _HEEDED.add(location)
     return heeded
 
 

@@ -45,7 +45,7 @@ def held_lease(database: Database) -> Iterator[None]:
     StateError
         Another driver is; or became it, as this one could not renew its lease.
     """
-    if is_safe_for_several(database):
+    if is_safe_for_several(database.spark, database.location):
         yield
         return
     lease = _Lease(database.spark, database.location)
