@@ -76,7 +76,6 @@ def make(database: Database, table: Table, properties: Mapping[str, str]) -> Non
 def first_commit(spark: SparkSession, table: Table, properties: Mapping[str, str]) -> list[dict[str, Any]]:
     """The actions of the commit that Spark would make to create a table."""
     jvm: Any = spark._jvm
-    columns = ", ".join(f"{identifier(c.name)} {c.type} COMMENT {literal(c.comment)}" for c in table.columns)
     now = time.time_ns() // 1_000_000
     partitions = list(table.partitions)
     settings = table.settings(properties)
@@ -95,7 +94,7 @@ def first_commit(spark: SparkSession, table: Table, properties: Mapping[str, str
         {
             "metaData": {
                 "id": str(uuid.uuid4()), "description": table.comment, "format": {"provider": "parquet", "options": {}},
-                "schemaString": str(jvm.org.apache.spark.sql.types.StructType.fromDDL(columns).json()),
+                "schemaString": str(jvm.org.apache.spark.sql.types.StructType.fromDDL(table.columns_text).json()),
                 "partitionColumns": partitions, "configuration": settings, "createdTime": now,
             }
         },
@@ -119,17 +118,17 @@ def register(database: Database, like: Table, tables: Iterable[Table]) -> None:
     jvm, catalog = spark._jvm, spark._jsparkSession.sessionState().catalog()
     some = jvm.scala.Some
 
-    def named(table: Table) -> Any:
+    def identify(table: Table) -> Any:
         return jvm.org.apache.spark.sql.catalyst.TableIdentifier(table.log, some(database.name))
 
-    known = catalog.getTableMetadata(named(like))
+    known = catalog.getTableMetadata(identify(like))
     for table in tables:
         place = jvm.org.apache.hadoop.fs.Path(database.folder(table.log)).toUri()
-        storage = _changed(known.storage(), locationUri=some(place))
-        catalog.createTable(_changed(known, identifier=named(table), storage=storage), True, False)
+        storage = _copy_with(known.storage(), locationUri=some(place))
+        catalog.createTable(_copy_with(known, identifier=identify(table), storage=storage), True, False)
 
 
-def _changed(record: Any, **values: Any) -> Any:
+def _copy_with(record: Any, **values: Any) -> Any:
     """A copy of a case class of Scala's, with other values of some of its fields."""
     fields = range(record.productArity())
     given = [values.get(record.productElementName(field)) for field in fields]

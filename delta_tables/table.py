@@ -95,6 +95,11 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     @property
+    def columns_text(self) -> str:
+        """The columns as SQL defines them."""
+        return ",\n  ".join(f"{identifier(c.name)} {c.type} COMMENT {literal(c.comment)}" for c in self.columns)
+
+    @property
     def writing(self) -> dict[str, str]:
         """Settings of Spark under which its files are written."""
         return {} if self.layout is Layout.PLAIN else {"parquet.writer.version": "v2"}
@@ -121,8 +126,7 @@ class Table:
         properties
             Properties beyond the table's own.
         """
-        columns = ",\n  ".join(f"{identifier(c.name)} {c.type} COMMENT {literal(c.comment)}" for c in self.columns)
-        parts = [f"CREATE TABLE IF NOT EXISTS {name} (\n  {columns}\n) USING DELTA"]
+        parts = [f"CREATE TABLE IF NOT EXISTS {name} (\n  {self.columns_text}\n) USING DELTA"]
         if self.partitions:
             parts.append(f"PARTITIONED BY ({', '.join(identifier(p) for p in self.partitions)})")
         if location is not None:
