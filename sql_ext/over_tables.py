@@ -279,7 +279,7 @@ class _Table:
                 f"the time of an event is a TIMESTAMP or a DATE, not {term.name}, which is {kind.upper()}; begin ORDER "
                 "BY with such a column, or make one of it: timestamp_seconds(…)"
             )
-        return term.value.cast("timestamp")
+        return term.value.cast("timestamp_ltz")
 
     def _named(self, what: str, given: str | None) -> str:
         if given is None and what not in (one.lower() for one in self.types):
@@ -306,7 +306,7 @@ class _Table:
                 F.lit(0).alias("stream_id"),
                 F.lit(0).cast("bigint").alias("batch_id"),
                 rank.cast("bigint").alias("position"),
-                _known(self.time, "the time", "timestamp").alias("time"),
+                _known(self.time, "the time", "timestamp_ltz").alias("time"),
                 _key(partition).alias("key"),
                 _known(F.col(identifier(self.name)), f"the name ({self.name})", "string").alias("name"),
                 attributes.cast("map<string, string>").alias("attributes"),

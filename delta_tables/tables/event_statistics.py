@@ -78,7 +78,7 @@ class EventStatisticsWriter:
         attributes
             ``name``, ``attributes``.
         """
-        nothing = F.lit(None).cast("timestamp")
+        nothing = F.lit(None).cast("timestamp_ltz")
         rows = attributes.select(
             F.lit(publication.stream_id).cast("int").alias("stream_id"),
             F.lit(publication.batch_id).cast("bigint").alias("batch_id"),

@@ -97,7 +97,7 @@ def _quantiles(value: Column, type_: str) -> Column:
     if type_ in ("bigint", "double"):
         number = F.when(~F.isnan(value.cast("double")), value.cast("double"))
     elif type_ in ("timestamp", "date"):
-        number = F.unix_micros(value.cast("timestamp")).cast("double")
+        number = F.unix_micros(value.cast("timestamp_ltz")).cast("double")
     else:
         return F.lit(None).cast("array<double>")
     shares = F.array(*[F.lit(step / STEPS) for step in range(STEPS + 1)])

@@ -135,7 +135,7 @@ class EventColumns:
 
     def time_of(self, source: DataFrame) -> Column:
         """The time of each row of a source; NULL where it has none."""
-        return _try(source, self.stream.time).try_cast("timestamp")
+        return _try(source, self.stream.time).try_cast("timestamp_ltz")
 
     def used(self, source: DataFrame) -> dict[str, bool]:
         """The source's columns that the stream's expressions read, and whether the key or the event's id does."""
@@ -274,7 +274,7 @@ class EventColumns:
         """What a token's expression sees: the event's columns, then the source's columns that they do not hide."""
         stream = self.stream
         typed: dict[str, Column] = {
-            "time": F.col(f"{OWN}time").try_cast("timestamp"),
+            "time": F.col(f"{OWN}time").try_cast("timestamp_ltz"),
             "name": F.col(f"{OWN}name").cast("string"),
             "key": F.col(f"{OWN}key").cast("string"),
             "step": _whole(F.col(f"{OWN}step")) if stream.step is not None else F.lit(None).cast("bigint"),

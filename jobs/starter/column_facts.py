@@ -214,7 +214,7 @@ def _reads_as_column(name: str) -> bool:
 def _readings() -> dict[str, Column]:
     """Whether a text can be read as what."""
     value = F.col("value")
-    moment = F.when(value.rlike(_ISO), value.try_cast("timestamp")).isNotNull()
+    moment = F.when(value.rlike(_ISO), value.try_cast("timestamp_ltz")).isNotNull()
     number = F.when(value.rlike(_WHOLE), value.try_cast("bigint"))
     low, high = _EPOCH_RANGE
     return {
