@@ -235,7 +235,7 @@ def through_spark(path: Path, events: int, repeats: int) -> None:
     with new_folder(f"peers_{events}") as folder, spark_session(folder, cores=CORES) as spark:
         database = open_database(spark, "patternlake", str(folder / "state"))
         ingest(database, "keys", configuration)
-        columns = "key, name, position, CAST(attributes['x'] AS DOUBLE) AS x"
+        columns = "key, name, position, `x:double` AS x"
         spark.table(database.log("events")).selectExpr(*columns.split(", ")).createTempView("keyed")
         for question in questions():
             text = question.text.replace("'", "''")

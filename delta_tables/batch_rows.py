@@ -28,6 +28,7 @@ from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.intents import Intent
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.visibility import of_object, published_rows
+from patternlake.udfs.attributes import is_attribute
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 from patternlake.udfs.partitions import same_partitions
 
@@ -346,6 +347,8 @@ class BatchRows:
     def _reorder_columns(self, table: str, rows: DataFrame) -> DataFrame:
         self._check_open()
         wanted = TABLES[table].column_names
+        # Of attributes those that the rows have: Delta takes others for NULL.
+        wanted += tuple(name for name in rows.columns if is_attribute(name))
         if set(rows.columns) != set(wanted) or len(rows.columns) != len(wanted):
             missing = [name for name in wanted if name not in rows.columns]
             unknown = [name for name in rows.columns if name not in wanted]

@@ -99,6 +99,10 @@ class Database:
         """All rows of a table's Delta table, published or not."""
         return self.spark.table(self.log(table))
 
+    def columns(self, table: str) -> list[str]:
+        """Names of the columns of a table's Delta table."""
+        return self.table(table).columns if self.direct is None else self.direct.schema(table).names
+
     def direct_folder(self, table: Table) -> str | None:
         """Folder of a table to which all commits are made without Spark; None if Spark makes them."""
         if self.folder_on_disk is None or not table.direct:

@@ -30,6 +30,8 @@ from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.open_tables import log_of, opened
 from patternlake.delta_tables.unlisted_files import Place, by_partition
 from patternlake.delta_tables.written_rows import hold
+from patternlake.udfs.errors import StateError
+from patternlake.udfs.record_batches import in_schema
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +69,7 @@ def append(folder: str, rows: pa.Table, *, application: str, version: int, layou
     folder
         Of the Delta table.
     rows
-        All columns of the table.
+        Columns of the table; NULL stands in those that are not there.
     application, version
         As Delta's ``txnAppId`` and ``txnVersion``.
     layout
@@ -86,10 +88,20 @@ def append(folder: str, rows: pa.Table, *, application: str, version: int, layou
     def commit(table: DeltaTable) -> None:
         properties = CommitProperties(app_transactions=[transaction])
         hooks = after_commit(table)
-        write_deltalake(table, rows, mode="append", commit_properties=properties, post_commithook_properties=hooks)
-        _hold(folder, table.version(), transaction, rows)
+        written = _with_all_columns(rows, table)
+        write_deltalake(table, written, mode="append", commit_properties=properties, post_commithook_properties=hooks)
+        _hold(folder, table.version(), transaction, written)
 
     return retrying(folder, commit, partial(_is_made, transaction))
+
+
+def _with_all_columns(rows: pa.Table, table: DeltaTable) -> pa.Table:
+    """Rows in the schema of a table, NULL in columns that others may have added since they were made."""
+    schema = pa.schema(table.schema().to_arrow())
+    unknown = [name for name in rows.column_names if name not in schema.names]
+    if unknown:
+        raise StateError(f"rows have the unknown columns {unknown}; the table has {schema.names}")
+    return in_schema(rows, schema)
 
 
 def _hold(folder: str, version: int, transaction: Transaction, rows: pa.Table) -> None:
@@ -126,7 +138,7 @@ class _Written:
     def __call__(self, table: DeltaTable) -> list[AddAction]:
         if not self._actions:
             place = Place.of(table, layout=self._layout, folder=self._folder)
-            rows = self._rows.select(place.schema.names).cast(place.schema)
+            rows = _with_all_columns(self._rows, table)
             self._actions = place.write(by_partition(rows, place.partitions))
         return self._actions
 

@@ -28,6 +28,7 @@ from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.spark_reader import chosen
 from patternlake.delta_tables.state_reader import Condition, ListedFiles, StateReader, list_touched
 from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.attributes import is_attribute, stored_type, type_of
 from patternlake.udfs.partitions import PART, ByPartition, order_of, partition_values, rows_of_key
 from patternlake.udfs.record_batches import tables
 
@@ -100,6 +101,7 @@ class Gather:
     def none(self) -> pa.Table:
         """What is gathered where there are no rows."""
         types = {column.name: column.type for column in TABLES[self.table].columns}
+        types |= {name: stored_type(type_of(name)) for name in self.columns if is_attribute(name)}
         read = ", ".join(f"{identifier(name)} {types[name]}" for name in self.columns)
         return self.made(arrow_schema(cast(StructType, StructType.fromDDL(read))).empty_table())
 

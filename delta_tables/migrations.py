@@ -6,6 +6,7 @@ again after a crash, and never changes what an answer says.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -13,13 +14,15 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
+from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.commit_lock import lock_of
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.table import log_name
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
+from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -171,6 +174,27 @@ def _quiet_alerts(database: Database) -> None:
         database.spark.sql(f"ALTER TABLE {database.log('alerts')} ADD COLUMNS ({missing})")
 
 
+def _typed_attributes(database: Database) -> None:
+    """Version 16: attributes of `events` are columns of their own types; they were a map of texts."""
+    table = TABLES["events"]
+    rows = database.table(table.name)
+    if "attributes" not in rows.columns:
+        return
+    configured = f"SELECT DISTINCT stream_id, configuration FROM {database.log(CARRIER)} WHERE job = 'ingest'"
+    columns: dict[str, tuple[str, str, set[int]]] = {}
+    for row in database.spark.sql(configured).collect():
+        for name, type_ in types_of_attributes(json.loads(row.configuration)).items():
+            columns.setdefault(column_of(name, type_), (name, type_, set()))[2].add(row.stream_id)
+    values = [F.col(identifier(name)) for name in table.column_names]
+    for column, (name, type_, streams) in sorted(columns.items()):
+        text = F.when(F.col("stream_id").isin(*streams), F.try_element_at("attributes", F.lit(name)))
+        values.append(text.try_cast(stored_type(type_)).alias(column))
+    place = DeltaTable.forName(database.spark, database.log(table.name)).detail().collect()[0].location
+    # In one commit, as Delta drops no column in place but for readers of a later version of its protocol.
+    written = rows.select(*values).write.format("delta").mode("overwrite")
+    written.option("overwriteSchema", "true").partitionBy(*table.partitions).save(place)
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
@@ -186,6 +210,7 @@ MIGRATIONS: dict[int, Callable[[Database], None]] = {
     13: _recorded_versions,
     14: _waits,
     15: _quiet_alerts,
+    16: _typed_attributes,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

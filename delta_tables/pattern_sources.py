@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-import pyarrow as pa
-
-from patternlake.delta_tables.chosen_attributes import with_chosen_attributes
 from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.state_reader import Condition, between
+from patternlake.udfs.attributes import attribute_of, is_attribute, type_of
+from patternlake.udfs.kept_attributes import ATTRIBUTES, read_attributes
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.state import kept_as_rows
 from patternlake.udfs.partitions import PART
 
 
@@ -30,13 +29,28 @@ def events_of(
     key
         Only of this partition; None: of all.
     """
-    kept, by_rows, attributes = (PART, *pattern.matched_columns), kept_as_rows(pattern), pattern.attributes(types)
+    kept = (PART, *pattern.matched_columns(types))
+    columns = pattern.event_columns(types)
+    return Gather("events", columns, tuple(where), pattern.partition, key, lambda rows: rows.select(kept))
 
-    def make(rows: pa.Table) -> pa.Table:
-        rows = rows.select(kept)
-        return with_chosen_attributes(rows, attributes) if by_rows else rows
 
-    return Gather("events", pattern.event_columns, tuple(where), pattern.partition, key, make)
+def kept_events_of(
+    pattern: KleenePattern, where: Sequence[Condition], types: Mapping[str, str], key: str | None = None
+) -> Gather:
+    """The events that are kept as rows, as `events_of` gives them.
+
+    Parameters
+    ----------
+    pattern, types, key
+        As for `events_of`.
+    where
+        Which rows of `pattern_state`.
+    """
+    columns = pattern.matched_columns(types)
+    read = {attribute_of(name): type_of(name) for name in columns if is_attribute(name)}
+    stored = [PART, *(name for name in columns if not is_attribute(name)), *([ATTRIBUTES] if read else [])]
+    make = partial(read_attributes, types=read)
+    return Gather("pattern_state", tuple(stored), tuple(where), pattern.partition, key, make)
 
 
 def ends_of(pattern: KleenePattern, where: Sequence[Condition], since: int | None, key: str | None = None) -> Gather:

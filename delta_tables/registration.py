@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from patternlake.delta_tables import documents
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.literal_row import literal_row
+from patternlake.delta_tables.tables.events import add_attributes
 from patternlake.delta_tables.tables.streams import TABLE
 
 
@@ -35,4 +36,5 @@ def register(batch: Batch, *, types: Mapping[str, str], timezone: str) -> None:
         "types": dict(types),
         "configuration": documents.to_text(batch.configuration),
     }
+    add_attributes(batch.database, types)
     batch.append(TABLE.name, literal_row(batch.database, TABLE, values).rows)

@@ -14,6 +14,10 @@ from pyspark.errors import PySparkException
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.snapshots import Snapshot
+from patternlake.delta_tables.table import LogName
+from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.visibility import visible_text
+from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -48,7 +52,7 @@ def view_stream(database: Database, name: str, stream: Mapping[str, Any]) -> Non
     if not _NAME.fullmatch(name) or name.lower() in taken:
         logger.info("stream %r has no view of its own: the catalog cannot take its name, or a table has it", name)
         return
-    view, text = identifier(database.name, name), view_text(database.view("events"), name, stream)
+    view, text = identifier(database.name, name), view_text(database.log, name, stream)
     mark = hashlib.sha256(text.encode()).hexdigest()
     if database.spark.catalog.tableExists(view):
         rows = database.spark.sql(f"SHOW TBLPROPERTIES {view}").collect()
@@ -70,26 +74,23 @@ def view_stream(database: Database, name: str, stream: Mapping[str, Any]) -> Non
             raise
 
 
-def view_text(events: str, name: str, stream: Mapping[str, Any]) -> str:
+def view_text(log: LogName, name: str, stream: Mapping[str, Any]) -> str:
     """Write the query of the view.
 
     Parameters
     ----------
-    events
-        Quoted name of the view of all events.
+    log
+        Maps a table's plain name to the quoted name of its Delta table.
     name, stream
         As for `view_stream`.
-
-    Examples
-    --------
-    >>> clicks = {"attributes": {"price": {"type": "double"}}, "step": None, "probability": None}
-    >>> print(view_text("events", "clicks", clicks))
-    SELECT position, time, key, name, TRY_CAST(attributes['price'] AS double) AS `price`
-    FROM events WHERE stream = 'clicks'
     """
     certain = [] if stream.get("probability") is None else ["probability"]
     steps = [] if stream.get("step") is None else ["step"]
-    columns = ["position", "time", "key", "name", *steps, *certain]
-    for attribute, entry in stream["attributes"].items():
-        columns.append(f"TRY_CAST(attributes[{literal(attribute)}] AS {entry['type']}) AS {identifier(attribute)}")
-    return f"SELECT {', '.join(columns)}\nFROM {events} WHERE stream = {literal(name)}"
+    columns = [f"e.{column}" for column in ("position", "time", "key", "name", *steps, *certain)]
+    for attribute, kind in types_of_attributes(stream).items():
+        stored = f"e.{identifier(column_of(attribute, kind))}"
+        value = stored if stored_type(kind) == kind else f"CAST({stored} AS {kind})"
+        columns.append(f"{value} AS {identifier(attribute)}")
+    shown = visible_text(TABLES["events"], "e", "p")
+    return f"""SELECT {", ".join(columns)}
+FROM {log("events")} e JOIN ({current(log, "ingest")}) p ON p.object = {literal(name)} AND {shown}"""

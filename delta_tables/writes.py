@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -262,6 +262,12 @@ def delete(
     if _directly(lock, directly):
         return
     _retrying(f"delete from {table}", lambda: DeltaTable.forName(spark, table).delete(condition), lock)
+
+
+def add_columns(spark: SparkSession, table: str, columns: Sequence[str], *, lock: CommitLock | None = None) -> None:
+    """Add columns to a table, each as SQL defines it; the lock as for `update`."""
+    text = f"ALTER TABLE {table} ADD COLUMNS ({', '.join(columns)})"
+    _retrying(f"new columns of {table}", lambda: spark.sql(text), lock)
 
 
 def _directly(lock: CommitLock | None, write: Callable[[str], bool] | None) -> bool:

@@ -1,4 +1,4 @@
-"""Three of the questions asked both ways: of a stream, and by MATCH_RECOGNIZE over the view of events."""
+"""Three of the questions asked both ways: of a stream, and by MATCH_RECOGNIZE over the view of its events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FROM (SELECT key, flatten(map_values(bindings)) AS positions FROM {call})
 
 OF_EVENTS = """
 SELECT key, first_position, last_position
-FROM (SELECT * FROM patternlake.events WHERE stream = '{stream}') MATCH_RECOGNIZE (
+FROM patternlake.{stream} MATCH_RECOGNIZE (
   PARTITION BY key ORDER BY time, position
   MEASURES FIRST(position) AS first_position, LAST(position) AS last_position
   {clause}
@@ -73,7 +73,7 @@ BOTH_WAYS = (
         """AFTER MATCH SKIP TO NEXT ROW
   PATTERN (delayed cancelled)
   DEFINE
-    delayed AS CAST(attributes['dep_delay'] AS DOUBLE) > 120,
+    delayed AS dep_delay > 120,
     cancelled AS name = 'cancelled' AND time - delayed.time < INTERVAL 12 HOURS""",
     ),
     BothWays(

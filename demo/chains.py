@@ -12,9 +12,9 @@ WITH chain AS (
 ),
 step AS (SELECT *, posexplode(positions) AS (number, position) FROM chain),
 flight AS (
-  SELECT step.*, e.attributes, {LOCAL.format("e.time")} AS at,
+  SELECT step.*, e.origin, {LOCAL.format("e.time")} AS at,
     {TOLD} AS told
-  FROM step JOIN patternlake.events e ON e.stream = 'flights' AND e.position = step.position
+  FROM step JOIN patternlake.flights e ON e.position = step.position
 )
 SELECT date_format(min(at), 'd MMM') AS day, {{columns}},
   {IN_ORDER} AS flights
@@ -93,7 +93,7 @@ ORDER BY longest DESC, trends_approx DESC, window_start, key
     chains=CHAINS.format(
         asked="'snowballs'",
         wanted="length >= 4",
-        columns="any_value(attributes['origin']) AS airport, key AS city",
+        columns="any_value(origin) AS airport, key AS city",
     ),
     means="{listed} chains in the year: from a few minutes late to an hour and more, each step less than two hours.",
 )

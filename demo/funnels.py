@@ -25,8 +25,8 @@ FROM {call} ORDER BY origin, step
 AIRCRAFT = f"""
 WITH chain AS (SELECT key, posexplode(positions) AS (number, position) FROM {{call}} WHERE reached = {{steps}}),
 flight AS (
-  SELECT chain.key, chain.number, e.attributes['origin'] AS origin, {LOCAL.format("e.time")} AS at, {TOLD} AS told
-  FROM chain JOIN patternlake.events e ON e.stream = 'flights' AND e.position = chain.position
+  SELECT chain.key, chain.number, e.origin, {LOCAL.format("e.time")} AS at, {TOLD} AS told
+  FROM chain JOIN patternlake.flights e ON e.position = chain.position
 )
 SELECT min_by(origin, number) AS origin, key AS aircraft, date_format(min(at), 'd MMM') AS day, {IN_ORDER} AS flights
 FROM flight GROUP BY key ORDER BY origin, min(at), aircraft

@@ -13,7 +13,7 @@ from questions import IN_ORDER, LOCAL, TOLD
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DEGREES = "format_string('%.1f °C', CAST(e.attributes['celsius'] AS DOUBLE))"
+DEGREES = "format_string('%.1f °C', e.celsius)"
 """A day `e` in a few words."""
 
 HAPPENED = f"""
@@ -22,7 +22,7 @@ step AS (SELECT key, last_position, explode(flatten(map_values(bindings))) AS po
 event AS (
   SELECT step.key, step.last_position, {LOCAL.format("e.time")} AS at, (e.time, e.position) AS number,
     {{told}} AS told
-  FROM step JOIN patternlake.events e ON e.stream = '{{stream}}' AND e.position = step.position
+  FROM step JOIN patternlake.{{stream}} e ON e.position = step.position
 )
 SELECT date_format(min(at), 'd MMM') AS day, key AS {{key}}, {{in_order}} AS {{events}}
 FROM event
@@ -44,7 +44,7 @@ begun AS (
   SELECT event.key, min(at) AS at, {{in_order}} AS events
   FROM (
     SELECT step.key, e.time AS moment, {LOCAL.format("e.time")} AS at, (e.time, e.position) AS number, {{told}} AS told
-    FROM step JOIN patternlake.events e ON e.stream = '{{stream}}' AND e.position = step.position
+    FROM step JOIN patternlake.{{stream}} e ON e.position = step.position
   ) AS event CROSS JOIN now
   GROUP BY event.key HAVING min(moment) > any_value(now) - {{within}}
 )

@@ -14,7 +14,7 @@ step AS (
 flight AS (
   SELECT step.match_no, step.key, {LOCAL.format("e.time")} AS at, (e.time, e.position) AS number,
     {TOLD} AS told
-  FROM step JOIN patternlake.events e ON e.stream = 'flights' AND e.position = step.position
+  FROM step JOIN patternlake.flights e ON e.position = step.position
 )
 SELECT date_format(min(at), 'd MMM') AS day, any_value(key) AS aircraft,
   {IN_ORDER} AS flights

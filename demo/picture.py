@@ -46,8 +46,8 @@ ORDER BY count(*) > {FLIGHTS}, abs(count(*) - {FLIGHTS}), c.window_start, c.key 
 VERTICES = f"""
 SELECT v.position, CAST(v.left[0] AS DOUBLE) AS delay, v.along[0] AS airport,
   (unix_seconds({LOCAL.format("v.time")}) - unix_seconds(TIMESTAMP '{{midnight}}')) / 3600.0D AS hour,
-  concat(e.attributes['carrier'], e.attributes['flight']) AS flight
-FROM patternlake.trend_vertices v JOIN patternlake.events e ON e.stream = v.stream AND e.position = v.position
+  concat(e.carrier, e.flight) AS flight
+FROM patternlake.trend_vertices v JOIN patternlake.flights e ON e.position = v.position
 WHERE v.trend = '{TREND}' AND v.kind = 'event' AND v.partition = '{{key}}' AND v.pane = {{pane}}
 ORDER BY v.time, v.position
 """

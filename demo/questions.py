@@ -8,9 +8,8 @@ LOCAL = "from_utc_timestamp({}, 'America/New_York')"
 """Times are stored as moments; people at an airport read their own clock."""
 
 TOLD = """concat(
-      e.attributes['carrier'], e.attributes['flight'], ' to ', e.attributes['dest'], ' ',
-      CASE WHEN e.name IN ('cancelled', 'diverted') THEN e.name
-        ELSE format_string('%+.0f min', CAST(e.attributes['dep_delay'] AS DOUBLE)) END
+      e.carrier, e.flight, ' to ', e.dest, ' ',
+      CASE WHEN e.name IN ('cancelled', 'diverted') THEN e.name ELSE format_string('%+.0f min', e.dep_delay) END
     )"""
 """A flight `e` in a few words."""
 
@@ -26,7 +25,7 @@ step AS (SELECT match_no, key AS part, posexplode(steps) AS (number, operand) FR
 flight AS (
   SELECT step.match_no, step.part, step.number, e.key, {LOCAL.format("e.time")} AS at,
     {TOLD} AS told
-  FROM step JOIN patternlake.events e ON e.stream = 'flights' AND e.position = step.operand.from_position
+  FROM step JOIN patternlake.flights e ON e.position = step.operand.from_position
 )
 SELECT date_format(min(at), 'd MMM') AS day,
   {{columns}}
@@ -144,7 +143,7 @@ class RowQuestion:
 
     table = """
 SELECT key AS tailnum, count_if(name = 'very_late') AS very_late, count(*) AS flights
-FROM patternlake.events WHERE stream = 'flights' AND key IS NOT NULL
+FROM patternlake.flights WHERE key IS NOT NULL
 GROUP BY key ORDER BY very_late DESC, tailnum LIMIT 10
 """
     """The rows: the ten aircraft with the most flights that were very late."""

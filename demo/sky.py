@@ -106,7 +106,7 @@ WITH front AS (
 SELECT date_format({LOCAL.format("begins")}, 'd MMM HH:mm') AS begins, t_end - t_start + 1 AS hours,
   round(any_value(likely), 3) AS probability, count(e.position) AS flights,
   concat(round(100 * avg(CASE WHEN e.name <> 'on_time' THEN 1 ELSE 0 END)), ' %') AS late_or_worse
-FROM front LEFT JOIN patternlake.events e ON e.stream = 'flights' AND e.time >= begins AND e.time < ends
+FROM front LEFT JOIN patternlake.flights e ON e.time >= begins AND e.time < ends
 GROUP BY begins, t_start, t_first, t_end
 ORDER BY probability DESC, t_start
 """,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from patternlake.delta_tables.chosen_attributes import with_chosen_attributes
 from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.measure_columns import check_measures
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.errors import ConfigurationError, PredicateError
 from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.machines.from_config import Group, columns_read, groups_of, subscription_of
@@ -58,10 +57,9 @@ def check_measures_of(spark: SparkSession, entries: Entries, stream: Publication
 def events_of(
     where: Sequence[Condition], columns: tuple[str, ...], groups: Sequence[Group], types: Mapping[str, str]
 ) -> Gather:
-    """Gather events by some columns of PARTITION BY, with no more attributes than subscriptions read."""
-    attributes = sorted(columns_read(groups) & types.keys())
-    make = None if len(attributes) == len(types) else partial(with_chosen_attributes, names=attributes)
-    return Gather("events", EVENT_COLUMNS, tuple(where), columns, make=make)
+    """Gather events by some columns of PARTITION BY, with the attributes that subscriptions read."""
+    attributes = attribute_columns({*columns_read(groups), *columns}, types)
+    return Gather("events", (*EVENT_COLUMNS, *attributes), tuple(where), columns)
 
 
 def by_partition(groups: Sequence[Group]) -> dict[tuple[str, ...], list[Group]]:

@@ -12,25 +12,27 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from patternlake.delta_tables.arrow_rows import arrow_schema
+from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.declaration import schema_of
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.measured_rows import found_schema
+from patternlake.udfs.attributes import attribute_columns, is_attribute, stored_type, type_of
 from patternlake.udfs.blocks import block_of
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.events import integers
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.measures.of_matches import measure_columns, with_columns
 from patternlake.udfs.measures.pattern_measures import PatternMeasures
+from patternlake.udfs.own_names import OWN
 from patternlake.udfs.requests import BatchRange
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ROW, _ID, _EVENTS = "__row", "__id", "__events"
-_TYPES = {**{name: kind.upper() for name, kind in BUILT_IN.items()}, "attributes": "MAP<STRING, STRING>"}
+_ROW, _ID, _EVENTS = f"{OWN}row", f"{OWN}id", f"{OWN}events"
 
 
 def with_events(
@@ -75,8 +77,14 @@ def with_events(
 
 def _columns_read(measures: PatternMeasures) -> tuple[str, ...]:
     """The columns of events that measures read."""
-    of_events = (name if name in BUILT_IN else "attributes" for name in sorted(measures.types))
-    return tuple(dict.fromkeys(("position", *of_events)))
+    of_events = (name for name in sorted(measures.types) if name in BUILT_IN)
+    types = {name: kind for name, kind in measures.types.items() if name not in BUILT_IN}
+    return tuple(dict.fromkeys(("position", "name", *of_events, *attribute_columns(types, types))))
+
+
+def _type_of(column: str) -> str:
+    """The Spark type of a column of events."""
+    return stored_type(type_of(column)) if is_attribute(column) else BUILT_IN[column]
 
 
 def _at(positions: np.ndarray) -> list[Condition]:
@@ -127,7 +135,7 @@ def _by_tasks(
     events = lake.frame("events", where).select(*read)
     joined = taken.join(events, "position", "left").groupBy(_ID)
     gathered = joined.agg(F.first(_ROW).alias(_ROW), F.collect_list(F.struct(*read)).alias(_EVENTS))
-    types = ", ".join(f"{name}: {_TYPES[name]}" for name in read)
+    types = ", ".join(f"{identifier(name)}: {_type_of(name)}" for name in read)
     given = cast(StructType, StructType.fromDDL(f"{schema_of(columns)}, {_EVENTS} ARRAY<STRUCT<{types}>>"))
     names, nothing = list(columns), arrow_schema(given).empty_table()
 

@@ -20,9 +20,9 @@ from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.measured_rows import found_schema
 from patternlake.sql_ext.sketch_descent import Place, descend, shown_in
+from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.limits import WHOLE_EVENTS
 from patternlake.udfs.partitions import ByPartition, count_portions
 from patternlake.udfs.published import NameCount
@@ -152,7 +152,7 @@ def columns_read(request: SketchRequest) -> tuple[str, ...]:
     built_in = [name for name in ("step", "probability") if name in read]
     key = ["key"] if request.every_key or "key" in read else []
     tokens = [] if request.tokens_are_names else ["tokens"]
-    return (*_ALWAYS, *tokens, *built_in, *key, *(("attributes",) if read - BUILT_IN.keys() else ()))
+    return (*_ALWAYS, *tokens, *built_in, *key, *attribute_columns(read, request.types))
 
 
 def _about(request: SketchRequest, wanted: Candidates, counts: Sequence[NameCount]) -> int:

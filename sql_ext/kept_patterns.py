@@ -21,7 +21,7 @@ from patternlake.delta_tables.event_ranks import dealing_of
 from patternlake.delta_tables.gathering import Deal, Gather, anyhow
 from patternlake.delta_tables.measure_columns import needed_schema
 from patternlake.delta_tables.partition_values import shown_text
-from patternlake.delta_tables.pattern_sources import ends_of, events_of
+from patternlake.delta_tables.pattern_sources import ends_of, events_of, kept_events_of
 from patternlake.delta_tables.snapshots import earliest_event
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.visibility import first_batch, visible_rows
@@ -169,7 +169,8 @@ class KeptPattern:
         """The rows that the job wrote, the events, and what is known of others."""
         found = [self._gather("pattern_matches", _KEPT, self._matches_shown), self._events]
         if kept_as_rows(self.pattern):
-            found.append(self._gather("pattern_state", self.pattern.matched_columns, self._state_shown))
+            types, key = self._whole.request.types, self.arguments["key"]
+            found.append(kept_events_of(self.pattern, self._state_shown, types, key))
         if self._resumes:
             found.append(ends_of(self.pattern, self._matches_shown, self._carried.from_time, self.arguments["key"]))
         return found

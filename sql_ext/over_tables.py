@@ -23,6 +23,7 @@ from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.spark_types import first_line
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, as_column
 from patternlake.sql_ext.lake import Lake
+from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
 from patternlake.udfs.errors import ArgumentError, shortened
 from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
@@ -299,8 +300,8 @@ class _Table:
         partition = [term.value for term in self.rows.partition_by]
         order = [self.time, *map(as_column, self.rows.order_by)]
         rank = F.row_number().over(Window.partitionBy(*partition).orderBy(*order))
-        texts = {**{name: self._text(name) for name in (*self.read, *self.measured)}, **self.parts}
-        attributes = F.create_map(*(part for name, text in texts.items() for part in (F.lit(name), text)))
+        values = {**{name: self._value(name) for name in (*self.read, *self.measured)}, **self.parts}
+        types = types_of_attributes(self.configuration)
         try:
             return self.rows.frame.select(
                 F.lit(0).alias("stream_id"),
@@ -309,21 +310,19 @@ class _Table:
                 _known(self.time, "the time", "timestamp_ltz").alias("time"),
                 _key(partition).alias("key"),
                 _known(F.col(identifier(self.name)), f"the name ({self.name})", "string").alias("name"),
-                attributes.cast("map<string, string>").alias("attributes"),
+                *(value.alias(column_of(name, types[name])) for name, value in values.items()),
             )
         except PySparkException as error:
             raise ArgumentError(f"{STREAM}: {first_line(error)}") from None
 
-    def _text(self, name: str) -> Column:
-        """A value as attributes have it: as Spark casts it, moments in UTC."""
+    def _value(self, name: str) -> Column:
+        """A value as attributes have it; moments without a zone that predicates read are in UTC."""
         column = F.col(identifier(name))
         if not is_handed_on(self.types[name]):
             return F.to_json(F.struct(column.alias(FIELD)), dict(JSON_OPTIONS))
-        if self.types[name] != "timestamp":
-            return column.cast("string")
-        seconds = F.unix_micros(column).cast("decimal(20, 6)") / F.lit(1_000_000)
-        moment = F.expr("TIMESTAMP_NTZ '1970-01-01'") + F.make_dt_interval(secs=seconds.cast("decimal(18, 6)"))
-        return moment.cast("string")
+        if name in self.read and self.types[name] == "timestamp_ntz":
+            return F.concat(column.cast("string"), F.lit("Z")).cast("timestamp")
+        return column.cast(stored_type(self.types[name]))
 
 
 def _fields_named(texts: Sequence[str]) -> set[str]:

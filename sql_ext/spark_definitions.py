@@ -15,11 +15,12 @@ from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.spark_types import first_line
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.over_tables import lake_of_events
 from patternlake.sql_ext.stream_facts import StreamFacts
+from patternlake.udfs.attributes import column_of, types_of_attributes
 from patternlake.udfs.errors import PatternError, PredicateError
 from patternlake.udfs.language.predicate.predicates import parse_predicate
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
@@ -103,32 +104,26 @@ def _with_truths(
     parameters: Mapping[str, Any],
 ) -> DataFrame:
     """Events with an attribute more for each condition."""
-    types = {name: entry["type"] for name, entry in stream["attributes"].items()} | stream.get("measured", {})
-    columns = {name: _attribute(name, kind) for name, kind in types.items()}
+    columns = {name: _attribute(name, kind) for name, kind in types_of_attributes(stream).items()}
     columns |= {name: F.expr("NULL" if text is None else constant_sql(text)) for name, text in parameters.items()}
     columns |= {name: F.col(name) for name in BUILT_IN if name in events.columns}
     if stream.get("key") not in (None, *columns):
         columns[stream["key"]] = F.col("key")
     read = events.select(F.struct("*").alias(_EVENT), *(column.alias(name) for name, column in columns.items()))
-    truths: list[Column] = []
-    for number, (part, error) in enumerate(refused.items()):
-        truths += [F.lit(_NAME.format(number)), _truth(read, part, query, error)]
-    more = F.map_concat(f"{_EVENT}.attributes", F.create_map(*truths))
-    others = [F.col(f"{_EVENT}.{identifier(name)}") for name in events.columns if name != "attributes"]
-    return read.select(*others, more.alias("attributes"))
+    truths = [
+        _truth(read, part, query, error).alias(column_of(_NAME.format(number), "boolean"))
+        for number, (part, error) in enumerate(refused.items())
+    ]
+    return read.select(*(F.col(f"{_EVENT}.{identifier(name)}") for name in events.columns), *truths)
 
 
 def _attribute(name: str, kind: str) -> Column:
-    """An attribute as its type; a moment without an offset is in UTC."""
-    text = f"attributes[{literal(name)}]"
-    if kind == "timestamp":
-        return F.expr(f"coalesce(try_cast({text} || 'Z' AS TIMESTAMP_LTZ), try_cast({text} AS TIMESTAMP_LTZ))")
-    made = restored(text, kind)
-    return F.expr(f"try_cast({text} AS {kind})" if made == text else made)
+    """An attribute as its type."""
+    return F.expr(restored(identifier(column_of(name, kind)), kind))
 
 
 def _truth(read: DataFrame, part: Definition, query: Query, refused: PredicateError) -> Column:
-    """A condition as a text, once Spark takes it for one of an event."""
+    """A condition, once Spark takes it for one of an event."""
 
     def fail(message: str) -> PredicateError:
         place = part.predicate_span
@@ -151,4 +146,4 @@ def _truth(read: DataFrame, part: Definition, query: Query, refused: PredicateEr
         raise fail(f"a condition is true or false, not of the type {kind}")
     if not plan.expressions().apply(0).deterministic():
         raise fail("a condition that gives another value each time it is asked says nothing of an event")
-    return condition.cast("string")
+    return condition

@@ -11,6 +11,7 @@ import pyarrow as pa
 from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.tables.trend_vertices import pane_ends
+from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.partitions import PART, rows_of_key
 from patternlake.udfs.record_batches import columns_of
@@ -101,9 +102,10 @@ class EventVertices:
     @property
     def columns(self) -> tuple[str, ...]:
         """What is read of each event."""
-        read = event_columns_read(self.layout.query)
-        of_events = (name if name in BUILT_IN else "attributes" for name in self.attributes or ())
-        return tuple(dict.fromkeys((*read, *of_events, "key")))
+        read = event_columns_read(self.layout.query, self.layout.types)
+        asked = self.attributes or ()
+        of_events = [name for name in asked if name in BUILT_IN]
+        return tuple(dict.fromkeys((*read, *of_events, *attribute_columns(asked, self.layout.types), "key")))
 
     def gathered(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
         """As of `VertexSource`."""

@@ -272,7 +272,8 @@ def _call_of_text(
             "partitions; give a window in time"
         )
     where, all_where = _events_read(reads, reads.rows, reads.names, arguments)
-    _check_size(lake, reads.events, where, asked.partition, arguments)
+    types = reads.request.layout.types
+    _check_size(lake, reads.events, where, asked.partition, types, arguments)
     told = tell_unseen(names_asked(asked), facts.counts)
     here = lake.small("events", where)
     if here:
@@ -296,12 +297,17 @@ def _events_read(
 
 
 def _check_size(
-    lake: Lake, most_events: int, where: Sequence[Condition], partition: Sequence[str], arguments: Mapping[str, Any]
+    lake: Lake,
+    most_events: int,
+    where: Sequence[Condition],
+    partition: Sequence[str],
+    types: Mapping[str, str],
+    arguments: Mapping[str, Any],
 ) -> None:
     """Refuse a text whose graph would be built of too many events; these are counted only where they may be fewer."""
     allowed, events, key = lake.max_trend_events, most_events, arguments["key"]
     if events > allowed and any(arguments[name] is not None for name in ("key", "from_time", "to_time")):
-        columns = tuple(dict.fromkeys(("key", *columns_holding(partition))))
+        columns = tuple(dict.fromkeys(("key", *columns_holding(partition, types))))
         counted = Gather("events", columns, tuple(where), tuple(partition), key, _count)
         events = pc.sum(collect_apart(lake, counted)["events"]).as_py()
     if events > allowed:

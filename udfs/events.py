@@ -19,7 +19,7 @@ from patternlake.udfs.partitions import order_of
 
 Given = TypeVar("Given", bound="Events")
 
-EVENT_COLUMNS = ("position", "time", "step", "key", "name", "probability", "attributes")
+EVENT_COLUMNS = ("position", "time", "step", "key", "name", "probability")
 """Columns of `events` that whoever reads all that predicates may ask for reads."""
 
 
@@ -106,7 +106,7 @@ def read_events(
     Parameters
     ----------
     rows
-        ``position``, ``time`` and ``name`` of `events`, and those of `EVENT_COLUMNS` that `wanted` asks for; ``rank``
+        ``position``, ``time`` and ``name`` of `events`, and what holds those that `wanted` asks for; ``rank``
         of each inside its partition, where some were left out and it matters how many.
     wanted
         Names of the columns that are read; ``position``, ``time`` and ``name`` always are.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.language.predicate.texts import write_double, write_timestamp
+from patternlake.udfs.attributes import column_of, values_of, write_texts
 
 PART = "part"
 """The column of the values that partition an event, as a list of texts."""
@@ -21,15 +21,15 @@ TEXTS = ("key", "name")
 """Columns of events that are texts as they are."""
 CAST = ("time", "position", "step", "probability")
 """Columns of events that are written as texts."""
-_FIRST_MICRO, _LAST_MICRO = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""Of the years 1 to 9999, which Arrow writes as Spark does, but for zeros at the end."""
+_MOMENT = pa.timestamp("us")
 MOST_PORTIONS = 1024
 _FACTOR, _NULL = np.uint64(0x9E3779B97F4A7C15), np.uint64(1)
 
 
-def columns_holding(columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns of events that `partition_values` reads for these columns of PARTITION BY."""
-    return tuple(dict.fromkeys(name if name in (*TEXTS, *CAST) else "attributes" for name in columns))
+def columns_holding(columns: Sequence[str], types: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns of events that `partition_values` reads for columns of PARTITION BY, given attributes' types."""
+    built_in = (*TEXTS, *CAST)
+    return tuple(dict.fromkeys(name if name in built_in else column_of(name, types[name]) for name in columns))
 
 
 def partition_values(rows: pa.Table, columns: Sequence[str]) -> pa.ListArray:
@@ -39,31 +39,13 @@ def partition_values(rows: pa.Table, columns: Sequence[str]) -> pa.ListArray:
         if column in TEXTS:
             return rows[column].combine_chunks()
         if column in CAST:
-            return _written(rows[column].combine_chunks())
-        return pc.map_lookup(rows["attributes"], column, "first").combine_chunks()
+            values = rows[column].combine_chunks()
+            # Moments as Spark casts them, in UTC.
+            return write_texts(values.cast(_MOMENT) if pa.types.is_timestamp(values.type) else values)
+        values = values_of(rows, column)
+        return pa.nulls(rows.num_rows, pa.string()) if values is None else write_texts(values)
 
     return lists_of([text(column) for column in columns], rows.num_rows)
-
-
-def _written(values: pa.Array) -> pa.Array:
-    """Numbers or moments as Spark casts them to texts."""
-    if pa.types.is_integer(values.type):
-        return values.cast(pa.string())
-    if pa.types.is_timestamp(values.type):
-        micros = values.cast(pa.timestamp("us")).cast(pa.int64())
-        bounds = pc.min_max(micros).as_py()
-        if bounds["min"] is not None and bounds["min"] >= _FIRST_MICRO and bounds["max"] <= _LAST_MICRO:
-            texts = pc.utf8_rtrim(micros.cast(pa.timestamp("us")).cast(pa.string()), "0")
-            return pc.utf8_rtrim(texts, ".")
-        return _each_written(micros, write_timestamp)
-    return _each_written(values, write_double)
-
-
-def _each_written(values: pa.Array, write: Callable[[Any], str]) -> pa.Array:
-    """Values as texts, each distinct one written once."""
-    words = values.dictionary_encode()
-    texts = pa.array([write(value) for value in words.dictionary.to_pylist()], pa.string())
-    return pa.DictionaryArray.from_arrays(words.indices, texts).cast(pa.string())
 
 
 def portions_by_partition(values: pa.Array, count: int) -> IntArray:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables import writes
 from patternlake.delta_tables.layout import Layout
+from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.timestamps import ISO
 from patternlake.delta_tables.visibility import visible, visible_text
+from patternlake.udfs.attributes import column_of, stored_type
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.equal_shares import equal_shares
 
@@ -21,8 +27,13 @@ if TYPE_CHECKING:
 
 
 def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, e.position, e.time, e.step, e.key, e.name, e.probability, e.attributes, e.tokens,
-  e.batch_id, e.event_id
+    # The columns of attributes are those that the table has when the view is read.
+    options = f"map('timestampFormat', {literal(ISO)})"
+    values = f"from_json(to_json(struct(e.*), {options}), 'MAP<STRING, STRING>')"
+    attributes = f"map_filter({values}, (column, value) -> contains(column, ':'))"
+    name = "url_decode(split_part(column, ':', 1))"
+    return f"""SELECT p.stream, e.position, e.time, e.step, e.key, e.name, e.probability,
+  transform_keys({attributes}, (column, value) -> {name}) AS attributes, e.tokens, e.batch_id, e.event_id
 FROM {log("events")} e JOIN ({current(log, "ingest")}) p ON {visible_text(TABLE, "e", "p")}"""
 
 
@@ -39,7 +50,6 @@ TABLE = Table(
         Column("key", "STRING", "partition of the stream: a user, a trace; NULL is one of its own"),
         Column("name", "STRING", "event name"),
         Column("probability", "DOUBLE", "probability of an uncertain event, in [0, 1]"),
-        Column("attributes", "MAP<STRING, STRING>", "attributes as text; types stand in streams"),
         Column("tokens", "ARRAY<STRING>", "tokens of a sketch; NULL: the name alone"),
         Column("event_id", "STRING", "what repeats are known by; NULL where the stream has none"),
     ),
@@ -53,6 +63,24 @@ TABLE = Table(
 
 
 _MOST_RUNS = 32
+
+
+def add_attributes(database: Database, types: Mapping[str, str]) -> None:
+    """Add the columns of some attributes, by their Spark types, that the table does not have yet."""
+    columns = {column_of(name, type_): type_ for name, type_ in types.items()}
+
+    def missing() -> dict[str, str]:
+        there = database.columns(TABLE.name)
+        return {column: type_ for column, type_ in columns.items() if column not in there}
+
+    added = [f"{identifier(column)} {stored_type(type_)}" for column, type_ in missing().items()]
+    try:
+        if added:
+            writes.add_columns(database.spark, database.log(TABLE.name), added, lock=database.lock(TABLE.name))
+    except PySparkException:
+        # Another run may have added them in the meantime.
+        if missing():
+            raise
 
 
 class EventsReader:

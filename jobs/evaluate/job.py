@@ -28,6 +28,7 @@ from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.partitioned import PartitionWork
 from patternlake.jobs.subscriptions import by_partition, check, events_of, ordered
 from patternlake.jobs.summary import Summary
+from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.machines.forecasts.trials import (
     BINS,
     TRIAL_SCHEMA,
@@ -37,7 +38,7 @@ from patternlake.udfs.machines.forecasts.trials import (
     trained_of,
     verdicts,
 )
-from patternlake.udfs.machines.from_config import Group, groups_of, types_of
+from patternlake.udfs.machines.from_config import Group, groups_of
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +127,7 @@ class _Judge:
         self.batch, self.stream, self.last = work.batch, work.stream, work.last
         self.asked: Mapping[str, Any] = self.batch.configuration["judged"]
         configuration = self.batch.configuration["stream"]
-        self.types = types_of(configuration)
+        self.types = types_of_attributes(configuration)
         self.groups: list[Group] = ordered(groups_of(self.asked["subscriptions"], configuration, apart=True))
 
     def build(self) -> Publication:

@@ -29,10 +29,11 @@ from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.partitioned import PartitionWork
 from patternlake.jobs.summary import Summary
+from patternlake.udfs.attributes import attribute_columns, types_of_attributes
 from patternlake.udfs.errors import ConfigurationError
 from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.groups.batch import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED, STATE, Batches
-from patternlake.udfs.groups.from_config import query_of, types_of, unfit
+from patternlake.udfs.groups.from_config import query_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.language.query.names import key_word
 from patternlake.udfs.partitions import PART
@@ -163,12 +164,14 @@ class _Builder:
         batch, last = self.batch, self.last
         configuration = dict(batch.configuration)
         where = few.of_stream(self.stream, batch.source_from + 1, batch.source_to)
-        events = Gather("events", EVENT_COLUMNS, tuple(where), self.query.partition or ("key",))
+        partition, types = self.query.partition or ("key",), types_of_attributes(configuration["stream"])
+        read = (*EVENT_COLUMNS, *attribute_columns({*self.query.columns, *partition}, types))
+        events = Gather("events", read, tuple(where), partition)
         states = None if last is None else Gather(STATES, (PART, STATE), tuple(published_rows(TABLES[STATES], last)))
 
         def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             engine = Groups(query_of(configuration))
-            yield from Batches(engine, types_of(configuration["stream"])).rows(batches)
+            yield from Batches(engine, types).rows(batches)
 
         size, remembered = batch.source_to - batch.source_from, pa.schema([(STATE, pa.binary())])
         return PartitionWork([events], size, states, remembered, ("step", "position"), found, BATCH_SCHEMA)

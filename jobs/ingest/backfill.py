@@ -30,6 +30,7 @@ from patternlake.jobs.ingest.batch_counts import Total, totals
 from patternlake.jobs.ingest.rivals import rival
 from patternlake.jobs.ingest.writing import write_by_tasks
 from patternlake.jobs.sources.expressions import ORIGIN
+from patternlake.udfs.attributes import column_of
 from patternlake.udfs.errors import ArgumentError, SourceError, StateError, shortened
 from patternlake.udfs.own_names import OWN
 
@@ -248,8 +249,8 @@ def _lay_out_events(events: DataFrame, columns: EventColumns, like: DataFrame) -
     values = {name: F.col(name) for name in ("time", "step", "key", "name", "probability", "event_id")}
     values["hash"] = F.xxhash64("position")
     values |= {"file": F.lit(0), "place": F.col("position")}
-    for attribute, column in zip(columns.stream.attributes, columns.attributes, strict=True):
-        values[column] = F.try_element_at("attributes", F.lit(attribute))
+    for (attribute, kind), column in zip(columns.stream.types.items(), columns.attributes, strict=True):
+        values[column] = F.col(identifier(column_of(attribute, kind)))
     values |= {column: F.get("tokens", F.lit(number)) for number, column in enumerate(columns.tokens)}
     return _lay_out(events, values, like)
 

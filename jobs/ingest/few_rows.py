@@ -16,6 +16,7 @@ from patternlake.jobs.ingest import ranges
 from patternlake.jobs.ingest.batch_counts import Total
 from patternlake.jobs.ingest.ordering import order_of
 from patternlake.jobs.sources.columns import EventColumns
+from patternlake.udfs.attributes import column_of
 from patternlake.udfs.blocks import BLOCK_BITS
 
 _MOMENT = pa.timestamp("us", "UTC")
@@ -62,12 +63,8 @@ def events(prepared: pa.Table, places: NDArray[np.int64], first: int, columns: E
     found = {name: rows[name] for name in ("position", "step", "key", "name", "probability")}
     found["time"] = rows["time"].cast(_MOMENT)
     found["block"] = pc.shift_right(pc.subtract(position, 1), pa.scalar(BLOCK_BITS, pa.int64()))
-    names = list(columns.stream.attributes)
-    words = pa.array(np.tile(np.arange(len(names), dtype=np.int32), count))
-    keys = pa.array(names, pa.string()).take(words)
-    found["attributes"] = pa.MapArray.from_arrays(
-        _offsets(count, len(names)), keys, _interleave(rows, columns.attributes)
-    )
+    for (attribute, kind), column in zip(columns.stream.types.items(), columns.attributes, strict=True):
+        found[column_of(attribute, kind)] = rows[column]
     if columns.tokens:
         found["tokens"] = pa.ListArray.from_arrays(
             _offsets(count, len(columns.tokens)), _interleave(rows, columns.tokens)

@@ -21,6 +21,7 @@ from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
+from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.registration import register
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
@@ -31,8 +32,9 @@ from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import refuse_changes
 from patternlake.jobs.ingest import ordering
 from patternlake.jobs.ingest.batch_counts import by_range, count_names, statistics
-from patternlake.jobs.sources.columns import EventColumns, as_text
+from patternlake.jobs.sources.columns import EventColumns
 from patternlake.jobs.summary import Summary
+from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
 from patternlake.udfs.errors import StateError
 
 logger = logging.getLogger(__name__)
@@ -188,7 +190,8 @@ class _Batch:
         matches = self._matches()
         values = []
         for number, attribute in enumerate(self.stream.attributes):
-            values.append(self._value(attribute).alias(self.columns.attributes[number]))
+            value = self._value(attribute).cast(stored_type(self.stream.types[attribute]))
+            values.append(value.alias(self.columns.attributes[number]))
         none = F.lit(None)
         return self._with_operands(matches).select(
             F.col("last_time").alias("time"),
@@ -224,8 +227,11 @@ class _Batch:
         (bounds,) = taken.agg(F.min("position").alias("low"), F.max("position").alias("high")).collect()
         low, high = bounds.low or 1, bounds.high or 0
         rows = EventsReader(self.db).between(events, low, high)
-        rows = rows.select("position", F.col("time").alias("event_time"), "attributes")
-        value = F.struct("position", F.col("event_time").alias("time"), "attributes")
+        types = types_of_attributes(events.configuration)
+        columns = [identifier(column_of(name, types[name])) for name in self.source.taken]
+        rows = rows.select("position", F.col("time").alias("event_time"), *columns)
+        own = (F.col(column).alias(name) for column, name in zip(columns, self.source.taken, strict=True))
+        value = F.struct("position", F.col("event_time").alias("time"), *own)
         of_match = ("part", "last_time", "last_position")
         entries = F.collect_list(F.struct("operand", value))
         return taken.join(rows, "position").groupBy(*of_match).agg(F.map_from_entries(entries).alias("taken"))
@@ -238,7 +244,7 @@ class _Batch:
         return F.when(F.size("part") == 1, F.col("part")[0]).otherwise(F.array_join(texts, ","))
 
     def _value(self, attribute: str) -> Column:
-        """An attribute of a match as text; NULL where its operand has no event."""
+        """An attribute of a match; NULL where its operand has no event."""
         operand, own = next(
             (operand, own)
             for operand in self.source.operands
@@ -246,8 +252,4 @@ class _Batch:
             if attribute_of(operand, own) == attribute
         )
         event = F.try_element_at("taken", F.lit(operand))
-        if own == POSITION:
-            return event["position"].cast("string")
-        if own == TIME:
-            return as_text(event["time"], "timestamp")
-        return F.try_element_at(event["attributes"], F.lit(own))
+        return event["position"] if own == POSITION else event["time"] if own == TIME else event[own]

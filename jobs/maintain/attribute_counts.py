@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.tables.event_statistics import EventStatisticsReader, EventStatisticsWriter
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.jobs import few
 from patternlake.jobs.maintain import few_attributes
+from patternlake.udfs.attributes import attribute_columns, column_of
 from patternlake.udfs.language.predicate.columns import value_type
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def describe(db: Database, publication: Publication, types: Mapping[str, str]) -
     if publication.source_to <= known * GROWTH:
         return
     where = few.of_stream(publication, 1, publication.source_to)
-    columns = ("name", "key", "attributes")
+    columns = ("name", "key", *attribute_columns(types, types))
     writer = EventStatisticsWriter(db)
     if publication.source_to <= _FEW_EVENTS and db.direct is not None and few.few_bytes(db, "events", where, columns):
         writer.describe_few(
@@ -77,7 +79,7 @@ def count_values(events: DataFrame, types: Mapping[str, str]) -> DataFrame:
         ``name``, ``attributes`` (as `event_statistics` has it).
     """
     columns = [_summary(F.col("key"), "key", "string")]
-    columns += [_summary(F.try_element_at("attributes", F.lit(name)), name, type_) for name, type_ in types.items()]
+    columns += [_summary(F.col(identifier(column_of(name, type_))), name, type_) for name, type_ in types.items()]
     return events.groupBy("name").agg(F.array(*columns).alias("attributes"))
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.predicate.columns import typed_column, value_type
+from patternlake.udfs.attributes import column_of
+from patternlake.udfs.language.predicate.columns import value_type
+from patternlake.udfs.language.predicate.event_columns import column_of_values
 
 _MOMENTS = ("timestamp", "date")
 _NUMBERS = ("bigint", "double", *_MOMENTS)
@@ -38,7 +39,7 @@ def count_values(events: pa.Table, types: Mapping[str, str], steps: int) -> pa.T
     Parameters
     ----------
     events
-        ``name``, ``key`` and ``attributes`` of all events.
+        ``name``, ``key`` and the columns of attributes, see `attributes`, of all events.
     types
         Spark type of each attribute.
     steps
@@ -54,17 +55,16 @@ def count_values(events: pa.Table, types: Mapping[str, str], steps: int) -> pa.T
     names = words.dictionary.to_pylist()
     summaries = [_summary("key", events["key"], "string", codes, len(names), steps)]
     for name, type_ in types.items():
-        texts = pc.map_lookup(events["attributes"], name, "first")
-        summaries.append(_summary(name, texts, type_, codes, len(names), steps))
+        summaries.append(_summary(name, events[column_of(name, type_)], type_, codes, len(names), steps))
     by_name = [[one[place] for one in summaries] for place in range(len(names))]
     return pa.table({"name": names, "attributes": pa.array(by_name, _SUMMARIES)})
 
 
 def _summary(
-    attribute: str, texts: pa.ChunkedArray, type_: str, codes: NDArray[np.int64], names: int, steps: int
+    attribute: str, values: pa.ChunkedArray, type_: str, codes: NDArray[np.int64], names: int, steps: int
 ) -> list[dict[str, Any]]:
     """Of one attribute, by name."""
-    words = texts.combine_chunks().cast(pa.string()).dictionary_encode()
+    words = values.combine_chunks().dictionary_encode()
     numbers = words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     known = numbers >= 0
     pairs = np.unique(codes[known] * max(1, len(words.dictionary)) + numbers[known])
@@ -94,7 +94,7 @@ def _quantiles(
     """By name, values at equal steps; None of what is no number, and where there is none."""
     if value_type(type_) not in _NUMBERS:
         return [None] * names
-    distinct = typed_column(words.dictionary, type_)
+    distinct = column_of_values(words.dictionary, type_)
     values = np.append(np.asarray(distinct.values).astype(np.float64), np.nan)
     values[:-1][~distinct.known] = np.nan
     all_values = values[numbers]

@@ -25,6 +25,7 @@ from patternlake.jobs.configuration.file import AgeRule, Configuration
 from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.maintain.attribute_counts import describe
 from patternlake.jobs.summary import Summary
+from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.sketch.sizing.sizes import Sizing
 
 logger = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
     stream = reader.latest("ingest", name)
     if stream is not None:
         phases.at("describing attributes")
-        types = {attribute: each["type"] for attribute, each in stream.configuration["attributes"].items()}
+        types = types_of_attributes(stream.configuration)
         describe(db, stream, types)
     return Summary(JOB, name, None, 0, 0, removed, 0, time.monotonic() - started)
 

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.pattern_sources import ends_of, events_of
+from patternlake.delta_tables.pattern_sources import ends_of, events_of, kept_events_of
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.tables.pattern_state import keeps_anew
 from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few
 from patternlake.jobs.patterns.carried import carried_here
+from patternlake.udfs.kept_attributes import keep_attributes
 from patternlake.udfs.kleene.batch import BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
 from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.query import KleenePattern
@@ -115,8 +116,8 @@ class FewEvents:
         if self.carried is None or self.last is None:
             return found
         if self._by_rows:
-            columns = (_PART, *pattern.matched_columns)
-            found.append(Gather(STATE, columns, tuple(published_rows(TABLES[STATE], self.last))))
+            where = published_rows(TABLES[STATE], self.last)
+            found.append(kept_events_of(pattern, where, self.reads.request.types))
         elif self.reads.request.resumes:
             found.append(ends_of(pattern, published_rows(TABLES[MATCHES], self.last), self.carried.from_time))
         return found
@@ -178,7 +179,7 @@ class FewEvents:
             others = 0 if waiting is None else waiting.num_rows
             carried = Carried(before, None, kept.num_rows + others)
             if waiting is not None and keeps_anew(self.batch):
-                kept, replaced = together([kept, waiting]), None
+                kept, replaced = together([kept, keep_attributes(waiting)]), None
         else:
             since = None if self.carried is None else self.carried.from_time
             carried = Carried(before, *carried_here(before, self.pattern, self.reach, events, since))

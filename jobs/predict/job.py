@@ -38,6 +38,7 @@ from patternlake.jobs.predict.found import FOUND_SCHEMA, INSTANCES, Found, Found
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.jobs.subscriptions import by_partition, check, check_measures_of, events_of, ordered
 from patternlake.jobs.summary import Summary
+from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.waiting_times import (
     Waits,
@@ -46,7 +47,7 @@ from patternlake.udfs.machines.forecasts.waiting_times import (
     from_numbers,
     together,
 )
-from patternlake.udfs.machines.from_config import Group, groups_of, types_of
+from patternlake.udfs.machines.from_config import Group, groups_of
 from patternlake.udfs.machines.request import COUNTING
 from patternlake.udfs.machines.state import (
     BATCH_SCHEMA,
@@ -147,7 +148,7 @@ class _Builder:
         self.db = db
         self.batch, self.stream, self.last = work.batch, work.stream, work.last
         configuration = self.batch.configuration["stream"]
-        self.types = types_of(configuration)
+        self.types = types_of_attributes(configuration)
         self.now: dict[str, Any] = dict(self.batch.configuration["subscriptions"])
         self.before: dict[str, Any] = {} if self.last is None else dict(self.last.configuration["subscriptions"])
         same = {name for name in self.now if name in self.before and _same(self.now[name], self.before[name])}

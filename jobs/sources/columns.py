@@ -30,6 +30,7 @@ from patternlake.jobs.sources.expressions import (
     ordered,
     unfit_types,
 )
+from patternlake.udfs.attributes import column_of, stored_type
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ConfigurationError, SourceError
 from patternlake.udfs.own_names import KEPT, OWN, is_own
@@ -79,7 +80,7 @@ class EventColumns:
 
     @property
     def attributes(self) -> list[str]:
-        """Columns of `prepared` that hold the attributes' texts, in the order of the configuration."""
+        """Columns of `prepared` that hold the attributes, in the order of the configuration."""
         return [f"a{index}" for index in range(len(self.stream.attributes))]
 
     @property
@@ -194,7 +195,7 @@ class EventColumns:
         rows = scope.select(
             *[F.col(name) for name in ("time", "step", "key", "name", "probability")],
             *[
-                as_text(_column(attribute), kind).alias(column)
+                _column(attribute).cast(stored_type(kind)).alias(column)
                 for column, (attribute, kind) in zip(self.attributes, self.stream.types.items(), strict=True)
             ],
             *[token.alias(column) for column, token in zip(self.tokens, tokens, strict=True)],
@@ -214,9 +215,10 @@ class EventColumns:
 
     def events(self, numbered: DataFrame, stream_id: int, batch_id: int) -> DataFrame:
         """Rows of the events table, of prepared rows with their position."""
-        attributes: list[Column] = []
-        for attribute, column in zip(self.stream.attributes, self.attributes, strict=True):
-            attributes += [F.lit(attribute), F.col(column)]
+        attributes = [
+            F.col(column).alias(column_of(attribute, kind))
+            for column, (attribute, kind) in zip(self.attributes, self.stream.types.items(), strict=True)
+        ]
         return numbered.select(
             F.lit(stream_id).cast("int").alias("stream_id"),
             F.shiftright(F.col("position") - 1, BLOCK_BITS).cast("int").alias("block"),
@@ -226,12 +228,10 @@ class EventColumns:
             "key",
             "name",
             "probability",
-            (F.create_map(*attributes) if attributes else F.create_map().cast("map<string,string>")).alias(
-                "attributes"
-            ),
             (F.array(*map(F.col, self.tokens)) if self.tokens else F.lit(None).cast("array<string>")).alias("tokens"),
             F.lit(batch_id).cast("bigint").alias("batch_id"),
             (F.lit(None).cast("string") if self.stream.event_id is None else F.col("event_id")).alias("event_id"),
+            *attributes,
         )
 
     def _expressions(self) -> list[tuple[str, str]]:
@@ -375,13 +375,6 @@ def _whole(value: Column) -> Column:
     """A whole number as BIGINT; NULL for fractions and for text that is no number."""
     exact = value.try_cast("decimal(38,10)")
     return F.when(exact == F.floor(exact), exact.try_cast("bigint"))
-
-
-def as_text(value: Column, kind: str) -> Column:
-    """Text that casts back to the same value in every session: a moment carries its offset."""
-    if kind == "timestamp":
-        return F.date_format(value, timestamps.ISO)
-    return value.cast("string")
 
 
 def _hashable(name: str, kind: T.DataType) -> Column:

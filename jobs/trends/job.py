@@ -209,7 +209,7 @@ class _Builder:
 
         first, last = self.batch.source_from + 1, self.batch.source_to
         new = EventsReader(self.db).in_runs(self.stream, first, last, _RUN_EVENTS)
-        read = dict.fromkeys((*event_columns_read(layout.query), "key"))
+        read = dict.fromkeys((*event_columns_read(layout.query, layout.types), "key"))
         return new.select(*read).mapInArrow(rows, from_arrow_schema(VERTEX_SCHEMA)).withColumn("kind", F.lit(EVENT))
 
     def _graph(self, lowest: int) -> DataFrame:

@@ -78,7 +78,7 @@ class PanesRead:
 
     def new(self, reader: StateReader, low: int, high: int, more: Iterable[str] = ()) -> dict[str, pa.Array]:
         """The new events in the panes low to high, with what vertices are made of and more columns."""
-        read = tuple(dict.fromkeys((*event_columns_read(self.layout.query), *more)))
+        read = tuple(dict.fromkeys((*event_columns_read(self.layout.query, self.layout.types), *more)))
         return columns_of(reader.rows("events", read, self._events(low, high, self.first)))
 
     def all_moments(self, reader: StateReader, low: int, high: int) -> tuple[IntArray, IntArray]:

@@ -25,9 +25,9 @@ from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.stream_facts import facts_of
+from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.groups.request import GroupsReads, GroupsRequest, KeptGroups, check_request
 from patternlake.udfs.groups.task import groups_of_partitions
-from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of
@@ -71,7 +71,7 @@ def answer_from_events(
     """What some work makes of the events of all partitions, here or by Spark's tasks."""
     # All events of a key are handed on, those whose names the pattern lacks as well: they say that a step is complete.
     request, columns, portions, key = reads.request, reads.partition, reads.portions, arguments["key"]
-    attributes = ("attributes",) if (request.groups.query.columns | set(columns)) - BUILT_IN.keys() else ()
+    attributes = attribute_columns(request.groups.query.columns | set(columns), request.types)
     where = event_conditions(reads.events)
     gathered = Gather("events", (*_EVENT, *attributes), tuple(where), tuple(columns), key)
 

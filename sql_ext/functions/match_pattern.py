@@ -133,14 +133,14 @@ def conditions(reads: KleeneReads, arguments: Mapping[str, Any]) -> list[Conditi
 
 def columns_read(request: KleeneRequest) -> tuple[str, ...]:
     """The columns of events that are read: attributes and keys are most of an event's bytes."""
-    columns = request.pattern.event_columns
+    columns = request.pattern.event_columns(request.types)
     return columns if request.key is None or "key" in columns else (*columns, "key")
 
 
 def events_of(request: KleeneRequest, where: Sequence[Condition]) -> Gather:
     """The events of the key that is asked for, with what matching reads of them."""
     pattern = request.pattern
-    kept = (PART, *pattern.matched_columns)
+    kept = (PART, *pattern.matched_columns(request.types))
     return Gather(
         "events", columns_read(request), tuple(where), pattern.partition, request.key, lambda rows: rows.select(kept)
     )

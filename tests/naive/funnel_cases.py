@@ -12,7 +12,9 @@ import pyarrow as pa
 from naive import funnels as naive
 from naive.kleene import Event
 
+from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.funnels.request import FunnelRequest, check_request
+from patternlake.udfs.kept_attributes import read_attributes
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
 from patternlake.udfs.requests import PartitionReads
 
@@ -100,7 +102,7 @@ def rows_of(partitions: Partitions, rng: random.Random | None = None) -> pa.Tabl
         }
         for key, event in events
     ]  # fmt: skip
-    return pa.Table.from_pylist(rows, SCHEMA)
+    return read_attributes(pa.Table.from_pylist(rows, SCHEMA), types_of_attributes(STREAM))
 
 
 SCHEMA = pa.schema(

@@ -21,10 +21,13 @@ from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
+from patternlake.delta_tables.tables.events import add_attributes
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.ingest.job import JOB
+from patternlake.udfs.attributes import column_of, is_attribute
 from patternlake.udfs.blocks import block_of
+from patternlake.udfs.measures.event_values import typed_values
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 TIME, NAME, KEY = "timestamp_millis(CAST(at AS BIGINT))", "what", "who"
@@ -110,6 +113,7 @@ def publish(
     )
     positions = range(first + 1, first + len(ordered) + 1)
     if before is None or before.configuration_hash != batch.intent.configuration_hash:
+        add_attributes(db, stream.types)
         _append(batch, "streams", _stream(stream, batch))
     _append(batch, "event_statistics", _statistics(ordered, at))
     _append(batch, "events", _events(stream, ordered, at, positions))
@@ -161,6 +165,7 @@ def _append(batch: Batch, table: str, columns: Mapping[str, Any]) -> None:
             arrays[column.name] = given
         elif column.type in kinds:
             arrays[column.name] = pa.array(given, kinds[column.type])
+    arrays |= {name: column for name, column in columns.items() if is_attribute(name)}
     folder = batch.database.folder(TABLES[table].log)
     application = documents.to_array([batch.job, batch.object, table, ""])
     assert direct_writer.append(folder, pa.table(arrays), application=application, version=batch.batch_id)
@@ -192,8 +197,7 @@ def _events(
     stream: StreamConfiguration, events: Sequence[E], at: Sequence[int], positions: Sequence[int]
 ) -> dict[str, Any]:
     steps, probabilities = _steps(stream, events)
-    types = stream.types.items()
-    texts = [[(name, _text(event.attributes.get(name), kind)) for name, kind in types] for event in events]
+    texts = {name: [_text(event.attributes.get(name), kind) for event in events] for name, kind in stream.types.items()}
     return {
         "position": list(positions),
         "block": [block_of(position) for position in positions],
@@ -202,8 +206,11 @@ def _events(
         "key": [event.key or None if stream.key else None for event in events],
         "name": [event.name for event in events],
         "probability": probabilities,
-        "attributes": pa.array(texts, _PAIRS),
         "tokens": pa.nulls(len(events), pa.list_(pa.string())),
+        **{
+            column_of(name, kind): typed_values(pa.array(texts[name], pa.string()), kind)
+            for name, kind in stream.types.items()
+        },
     }
 
 

@@ -93,7 +93,7 @@ def test_each_match_is_an_event_once_with_what_its_operands_had(lake: SketchLake
         *("2", "5"),
     )
     # The alternative that was not taken has no event.
-    assert (attributes["c_position"], attributes["c_time"], attributes["c_x"]) == (None, None, None)
+    assert not {"c_position", "c_time", "c_x"} & attributes.keys()
     # Nothing new: nothing is written, and nothing is said twice.
     assert [summary.batches for summary in stream.take(*stream.behind)] == [0, 0, 0]
     stream.deliver([E(3000, "c", "k", {"x": 7}), E(4000, "a", "l"), E(5000, "b", "l", {"x": 0})])

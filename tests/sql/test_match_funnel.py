@@ -64,7 +64,7 @@ def partitions_of(stream: Stream) -> dict[str | None, list[Event]]:
     """The stream's events for the oracle."""
     found: dict[str | None, list[Event]] = {}
     for row in stream.events():
-        values = {"x": int(row["attributes"]["x"]), "via": row["attributes"]["via"]}
+        values = {"x": int(row["attributes"]["x"]), "via": row["attributes"].get("via")}
         found.setdefault(row["key"], []).append(Event(row["position"], row["at"], row["name"], values))
     return found
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -11,7 +13,11 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.arrow_rows import frame_of
 from patternlake.delta_tables.partition_values import shown_text
+from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.sessions import own_session
+from patternlake.delta_tables.timestamps import ISO
+from patternlake.udfs.attributes import column_of
+from patternlake.udfs.measures.event_values import arrow_type
 from patternlake.udfs.partitions import (
     CAST,
     PART,
@@ -49,6 +55,19 @@ ODD = [
     "\\",
 ]
 COUNT = len(ODD) ** 2
+ATTRIBUTES: dict[tuple[str, str], list[Any]] = {
+    ("x.y`z", "string"): ODD,
+    ("s", "string"): [None],
+    ("D", "double"): [*NUMBERS, -0.0, 1e7, 123456789.125, -1e-3, 9.999e-4, float("inf")],
+    ("f", "float"): [None, 0.1, 1e7, -1.5e-5, 123456.7, float("nan"), float("-inf")],
+    ("m", "decimal(18,7)"): [None, Decimal("0.0000001"), Decimal(-1), Decimal("12345678901.5")],
+    ("i", "int"): [None, 0, -7],
+    ("b", "boolean"): [True, None, False],
+    ("day", "date"): [None, date(1, 1, 1), date(1969, 12, 31), date(9999, 12, 31)],
+    ("at", "timestamp"): MOMENTS,
+}
+"""Values of attributes, by their names and types."""
+TYPES = dict([*ATTRIBUTES])
 EVENTS = pa.table(
     {
         "position": pa.array(range(COUNT), pa.int64()),
@@ -57,11 +76,10 @@ EVENTS = pa.table(
         "probability": pa.array([NUMBERS[at % len(NUMBERS)] for at in range(COUNT)], pa.float64()),
         "key": pa.array([text for text in ODD for _ in ODD], pa.string()),
         "name": pa.array([text or "n" for _ in ODD for text in ODD], pa.string()),
-        # Of the last event one attribute is not there at all.
-        "attributes": pa.array(
-            [*([("x.y`z", text), ("s", None)] for _ in ODD for text in ODD), [("s", "t")]][1:],
-            pa.map_(pa.string(), pa.string()),
-        ),
+        **{
+            column_of(name, kind): pa.array([values[at % len(values)] for at in range(COUNT)], arrow_type(kind))
+            for (name, kind), values in ATTRIBUTES.items()
+        },
     }
 )
 
@@ -69,6 +87,7 @@ EVENTS = pa.table(
 COLUMNS: list[tuple[str, ...]] = [
     (), ("key",), ("x.y`z",), ("s",), ("key", "x.y`z"), ("x.y`z", "name", "key"),
     ("position",), ("time",), ("step", "probability"), ("probability", "key", "time"),
+    ("D",), ("f",), ("m",), ("i", "b"), ("day",), ("at",),
 ]  # fmt: skip
 
 
@@ -78,7 +97,8 @@ def partition_column(columns: Sequence[str]) -> Column:
     def text(column: str) -> Column:
         if column in TEXTS or column in CAST:
             return F.col(column).cast("string")
-        return F.try_element_at("attributes", F.lit(column))
+        value = F.col(identifier(column_of(column, TYPES[column])))
+        return F.date_format(value, ISO) if TYPES[column] == "timestamp" else value.cast("string")
 
     return F.array(*map(text, columns)).cast("array<string>").alias(PART)
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from patternlake.delta_tables import migrations
 from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.timestamps import ISO
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import run
+from patternlake.udfs.attributes import attribute_of, is_attribute
 
 NAME = "stream_views"
 STREAMS = """
@@ -88,6 +93,46 @@ def test_a_name_that_a_table_has_or_the_catalog_cannot_take_gets_no_view(spark: 
     names = {row.viewName for row in spark.sql(f"SHOW VIEWS IN {NAME}").collect()}
     assert "clicks" in names
     assert "my clicks" not in names
+
+
+def test_a_lake_whose_attributes_are_texts_is_migrated(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    place = tmp_path / "lake"
+    shutil.copytree(folder / "lake", place)
+    log = f"{place}/events_log"
+    rows = spark.read.format("delta").load(log)
+    columns = [name for name in rows.columns if is_attribute(name)]
+    assert columns == ["price:double", "paid:decimal%289%2c2%29", "seen:timestamp", "a%20b:int"]
+    texts = {"seen": F.date_format(F.col("`seen:timestamp`"), ISO)}
+    pairs = [
+        part
+        for name, column in zip(map(attribute_of, columns), columns, strict=True)
+        for part in (F.lit(name), texts.get(name, F.col(f"`{column}`").cast("string")))
+    ]
+    former = rows.withColumn("attributes", F.create_map(*pairs)).drop(*columns)
+    writer = former.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    writer.partitionBy("stream_id", "block").save(log)
+    properties = f"('{migrations.PROPERTY}' = '15')"
+    spark.sql(f"ALTER TABLE delta.`{place}/publications_log` SET TBLPROPERTIES {properties}")
+
+    database = open_database(spark, f"{NAME}_of_texts", str(place))
+    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
+    assert {*database.columns("events")} == {*rows.columns}
+    for view in ("clicks", "weather", "events", "quarantine"):
+        there, here = (spark.table(f"{name}.{view}") for name in (NAME, database.name))
+        assert here.dtypes == there.dtypes
+        assert sorted(map(repr, here.collect())) == sorted(map(repr, there.collect()))
+    migrations.MIGRATIONS[16](database)
+    assert database.table("events").count() == rows.count(), "done again after a crash it changes nothing"
+    spark.sql(f"DROP DATABASE {database.name} CASCADE")
+
+
+def test_the_view_of_all_events_has_attributes_as_texts(spark: SparkSession, folder: Path) -> None:
+    rows = spark.sql(f"SELECT stream, position, attributes FROM {NAME}.events ORDER BY stream, position").collect()
+    assert [tuple(row) for row in rows] == [
+        ("clicks", 1, {"a b": "7"}),
+        ("clicks", 2, {"price": "12.5", "paid": "3.25", "seen": "2025-07-01T07:00:00.000000Z", "a b": "8"}),
+        *[(stream, position, {}) for stream in ("events", "my clicks", "weather") for position in (1, 2)],
+    ]
 
 
 def test_a_new_session_has_the_views(spark: SparkSession, folder: Path) -> None:

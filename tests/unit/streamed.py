@@ -13,7 +13,6 @@ EVENT_FIELDS = (
     ("key", pa.string()),
     ("name", pa.string()),
     ("probability", pa.float64()),
-    ("attributes", pa.map_(pa.string(), pa.string())),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from patternlake.jobs.maintain.few_attributes import count_values
+from patternlake.udfs.kept_attributes import read_attributes
 
 TYPES = {"delay": "double", "seats": "int", "tail": "string", "day": "date"}
 
@@ -13,13 +14,14 @@ def events(*rows: tuple[str, str | None, str | None, str | None, str | None, str
     """Rows of name, key and the texts of the attributes."""
     columns = list(zip(*rows, strict=True))
     maps = [list(zip(TYPES, values, strict=True)) for values in zip(*columns[2:], strict=True)]
-    return pa.table(
+    written = pa.table(
         {
             "name": pa.array(columns[0], pa.string()),
             "key": pa.array(columns[1], pa.string()),
             "attributes": pa.array(maps, pa.map_(pa.string(), pa.string())),
         }
     )
+    return read_attributes(written, TYPES)
 
 
 def test_each_name_is_told_of_by_itself() -> None:

@@ -121,7 +121,7 @@ def ask_sketch(rng: random.Random) -> None:
         {
             "position": event.lo, "time": event.time_lo, "key": rng.choice(keys), "name": min(event.names),
             "step": None, "probability": None, "tokens": sorted(event.names),
-            "attributes": [("x", rng.choice([None, str(event.x)]))],
+            "x:double": rng.choice([None, event.x]),
         }
         for event in events
     ]  # fmt: skip
@@ -170,7 +170,7 @@ SKETCHED = pa.schema(
         ("step", pa.int64()),
         ("probability", pa.float64()),
         ("tokens", pa.list_(pa.string())),
-        ("attributes", pa.map_(pa.string(), pa.string())),
+        ("x:double", pa.float64()),
     ]
 )
 
@@ -235,13 +235,13 @@ def group_rows(streams: Sequence[tuple[str | None, naive_groups.Stream]]) -> pa.
     rows = [
         {
             "part": [key], "position": number, "time": step, "step": step, "key": key, "name": row.name,
-            "probability": row.probability, "attributes": [("v", str(row.value))],
+            "probability": row.probability, "v:bigint": row.value,
         }
         for key, stream in streams
         for step, happened in stream.items()
         for number, row in enumerate(happened)
     ]  # fmt: skip
-    return pa.Table.from_pylist(rows, group_table([], {}).schema.remove(1))
+    return pa.Table.from_pylist(rows, group_table([], {}).schema.remove(1).append(pa.field("v:bigint", pa.int64())))
 
 
 def run_groups(rng: random.Random) -> None:

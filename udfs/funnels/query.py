@@ -6,12 +6,13 @@ be DEFINE primitives as well.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.arguments import window
+from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError, shortened
 from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, names_admitted, parse_predicate
-from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.language.query import engines, extents, operands
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.tree import Event, Extent, Query, Sequence
@@ -92,12 +93,13 @@ class FunnelQuery:
             found.update(dict.fromkeys(asked))
         return tuple(found)
 
-    def event_columns(self, by: str | None) -> tuple[str, ...]:
-        """Columns of the table of events that are read, those that partition it and the one that groups it included."""
+    def event_columns(self, by: str | None, types: Mapping[str, str]) -> tuple[str, ...]:
+        """Columns of the table of events that are read, those that partition it and the one that groups it included,
+        given attributes' types.
+        """
         read = self.columns | set(self.partition) | ({by} if by is not None else set())
         built_in = [name for name in ("step", "key", "probability") if name in read]
-        attributes = ("attributes",) if read - BUILT_IN.keys() else ()
-        return ("position", "time", "name", *built_in, *attributes)
+        return ("position", "time", "name", *built_in, *attribute_columns(read, types))
 
 
 def compile_query(query: Query, scope: Scope | None = None, *, within: str | None = None) -> FunnelQuery:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patternlake.udfs.arguments import check_bounds, check_key, given, group_column
+from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError, shortened
 from patternlake.udfs.funnels.kernels.chains import MODES
 from patternlake.udfs.funnels.query import FunnelQuery, compile_query
@@ -88,7 +89,7 @@ def check_request(
         until = min(until, arguments["to_time"])
     request = FunnelRequest(
         query=query,
-        types={name: entry["type"] for name, entry in configuration["attributes"].items()},
+        types=types_of_attributes(configuration),
         mode=mode,
         by=group_column(arguments.get("by"), configuration),
         next_events=most,

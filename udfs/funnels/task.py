@@ -44,7 +44,7 @@ def parts_of_partitions(request: FunnelRequest, rows: Mapping[str, pa.Array]) ->
         # Of each chain's first event; where there is no chain, of none.
         entered = chains.reached > 0
         first = events.source[chains.rows[chains.offsets[:-1][entered]]]
-        read = {name: rows[name].take(pa.array(first)) for name in columns_holding((request.by,))}
+        read = {name: rows[name].take(pa.array(first)) for name in columns_holding((request.by,), request.types)}
         values = partition_values(pa.table(read), (request.by,)).flatten()
         groups = values.take(pa.array(entered.cumsum() - 1, mask=~entered))
     return parts_of(request, events, chains, groups)

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.groups.events import read_group_events
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.groups.state import (
@@ -71,8 +70,9 @@ class Batches:
         Parameters
         ----------
         given
-            ``part``, ``state`` and `EVENT_COLUMNS`, in the order of (part, step): of each partition, first a row
-            with what was remembered of it, if anything was, then its new events, whose state is NULL.
+            ``part``, ``state``, `EVENT_COLUMNS` and the attributes that are read, in the order of (part, step): of
+            each partition, first a row with what was remembered of it, if anything was, then its new events, whose
+            state is NULL.
 
         Yields
         ------
@@ -95,7 +95,7 @@ class Batches:
         state = from_bytes(keys[is_state], columns[STATE].filter(pa.array(is_state)).to_pylist())
         events = pa.array(~is_state)
         new = read_group_events(
-            self.groups.query, self.types, {name: columns[name].filter(events) for name in EVENT_COLUMNS}
+            self.groups.query, self.types, {name: columns[name].filter(events) for name in columns if name != STATE}
         )
         state, closed = self.groups.advance(state, keys[~is_state], new.steps, new.classes, new.probabilities)
         _, first = np.unique(keys, return_index=True)

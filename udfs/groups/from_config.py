@@ -46,11 +46,6 @@ def unfit(name: str, stream: Mapping[str, Any]) -> str | None:
     return f"the stream {name!r} has no {' and no '.join(missing)}; configure `step` and `probability` for it"
 
 
-def types_of(stream: Mapping[str, Any]) -> dict[str, str]:
-    """Spark type of each attribute of a stream's configuration."""
-    return {name: entry["type"] for name, entry in stream["attributes"].items()}
-
-
 def same_query(arguments: Mapping[str, Any], configured: Iterable[PublishedBatch]) -> PublishedBatch | None:
     """The configured query that a call asks for in other words, if there is one.
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from patternlake.udfs.arguments import check_bounds, check_key, given
 from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.groups.from_config import query_of, same_query, types_of, unfit
+from patternlake.udfs.groups.from_config import query_of, same_query, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.partitions import count_portions
 from patternlake.udfs.published import NameCount, Published, PublishedBatch, published_stream
@@ -153,7 +154,7 @@ def request_of(arguments: Mapping[str, Any], configuration: Mapping[str, Any]) -
     meant = ("pattern", "overlap", "threshold", "within", "params")
     groups = compile_once(_groups_of, {name: arguments.get(name) for name in meant}, configuration)
     bounds = (arguments.get("from_step"), arguments.get("to_step"))
-    return GroupsRequest(groups, types_of(configuration), *bounds, given(arguments, "best", DEFAULT_BEST))
+    return GroupsRequest(groups, types_of_attributes(configuration), *bounds, given(arguments, "best", DEFAULT_BEST))
 
 
 def _groups_of(query: Mapping[str, Any], configuration: Mapping[str, Any]) -> Groups:

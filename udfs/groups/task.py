@@ -21,8 +21,8 @@ def groups_of_partitions(request: GroupsRequest, rows: Mapping[str, pa.Array]) -
         The request.
     rows
         ``part`` (list of the values that the stream is partitioned by), ``position``, ``time``, ``step``, ``key``,
-        ``name``, ``probability``, ``attributes`` of all `events` of some partitions, in any order; attributes may be
-        left out where the query reads none.
+        ``name``, ``probability`` and the attributes that the query reads of all `events` of some partitions, in any
+        order.
 
     Returns
     -------

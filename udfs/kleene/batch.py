@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.attributes import is_attribute
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.kept_attributes import ATTRIBUTES, keep_attributes
 from patternlake.udfs.kleene.events import beginning_columns, may_begin
 from patternlake.udfs.kleene.finality import waits
 from patternlake.udfs.kleene.first_events import too_many_at_once
@@ -33,7 +35,7 @@ EVENT_COLUMNS = {
     "key": pa.string(),
     "name": pa.string(),
     "probability": pa.float64(),
-    "attributes": pa.map_(pa.string(), pa.string()),
+    ATTRIBUTES: pa.map_(pa.string(), pa.string()),
 }
 """Columns of the events that are kept; those that the pattern does not read are NULL."""
 BATCH_SCHEMA = pa.schema([("kind", pa.string()), *MATCHES, *EVENT_COLUMNS.items()])
@@ -197,7 +199,9 @@ def _kept(request: KleeneRequest, given: Portion, ends: _Ends, kept_events: int)
     kept &= ~settled | (np.arange(len(times)) >= first[given.codes])
     chosen = given.where(kept)
     there = np.flatnonzero(np.diff(given.offsets))
-    yield _batch(EVENT, pa.table({name: chosen.rows[name] for name in ("part", *EVENT_COLUMNS) if name in chosen.rows}))
+    columns = ("part", *EVENT_COLUMNS)
+    read = {name: column for name, column in chosen.rows.items() if name in columns or is_attribute(name)}
+    yield _batch(EVENT, keep_attributes(pa.table(read)))
     yield _batch(ADVANCED, pa.table({"part": given.parts.take(pa.array(there))}))
 
 

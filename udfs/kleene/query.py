@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.errors import PredicateError, UnsupportedOperatorError
 from patternlake.udfs.kleene.aggregate_conditions import (
     AggregateCondition,
@@ -37,7 +38,6 @@ from patternlake.udfs.language.predicate.predicates import (
     names_admitted,
     parse_predicate,
 )
-from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.language.query import engines, extents, operands, tree
 from patternlake.udfs.language.query.names import quoted
 from patternlake.udfs.language.query.partitions import partition_columns
@@ -295,24 +295,18 @@ class KleenePattern:
             for one in linearization.operands
         )
 
-    @property
-    def event_columns(self) -> tuple[str, ...]:
-        """Columns of the table of events that hold what is read of them; attributes are most of an event's bytes."""
-        return _columns_of_events(self.columns | self.measured | set(self.partition))
+    def event_columns(self, types: Mapping[str, str]) -> tuple[str, ...]:
+        """Columns of the table of events that hold what is read of them, given attributes' types."""
+        return _columns_of_events(self.columns | self.measured | set(self.partition), types)
 
-    @property
-    def matched_columns(self) -> tuple[str, ...]:
+    def matched_columns(self, types: Mapping[str, str]) -> tuple[str, ...]:
         """Those of `event_columns` that are read once it is known which partition an event belongs to."""
-        return _columns_of_events(self.columns | self.measured)
+        return _columns_of_events(self.columns | self.measured, types)
 
     @property
     def measured(self) -> frozenset[str]:
         """Columns of events that measures read of a match."""
         return frozenset() if self.measures is None else self.measures.columns
-
-    def attributes(self, of: Iterable[str]) -> list[str]:
-        """Those of a stream's attributes that are read, sorted: the same of all events, whoever keeps them."""
-        return sorted((self.columns | self.measured | set(self.partition)).intersection(of))
 
     @property
     def asked_names(self) -> tuple[str, ...]:
@@ -383,11 +377,10 @@ def _names_taken(parts: Iterable[Operand | Ending]) -> frozenset[str] | None:
     return frozenset(found)
 
 
-def _columns_of_events(read: Collection[str]) -> tuple[str, ...]:
+def _columns_of_events(read: Collection[str], types: Mapping[str, str]) -> tuple[str, ...]:
     """The columns of the table of events that hold these, and those that any pattern needs."""
     built_in = [name for name in ("step", "key", "probability") if name in read]
-    attributes = ("attributes",) if {*read} - BUILT_IN.keys() else ()
-    return ("position", "time", "name", *built_in, *attributes)
+    return ("position", "time", "name", *built_in, *attribute_columns(read, types))
 
 
 def _bounds(node: tree.Node, least: int = 1, most: int | None = 1) -> Iterator[tuple[int, int | None]]:

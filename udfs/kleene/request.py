@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from patternlake.udfs.arguments import check_bounds, check_key, given
+from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.from_config import compile_text
@@ -269,7 +270,7 @@ def _checked(
     """The compiled pattern of a call whose other arguments are right, and what was published of its stream."""
     at, configuration = published_stream(arguments, publication, known)
     check_bounds(arguments, ("from_time", "to_time"))
-    types = {name: entry["type"] for name, entry in configuration["attributes"].items()}
+    types = types_of_attributes(configuration)
     policy = given(arguments, "policy", "skip_till_any")
     after_match, most = given(arguments, "after_match", "next"), given(arguments, "max_matches", MAX_MATCHES)
     check_arguments(policy, after_match if operand_after(after_match) is None else "next", most)

@@ -132,7 +132,7 @@ def _in_order(
         places = np.flatnonzero(chosen)
         order = places[order_of(codes[places], *(key[places] for key in by))]
     taken = pa.array(order)
-    read = [name for name in ("part", "rank", *request.pattern.matched_columns) if name in rows]
+    read = [name for name in ("part", "rank", *request.pattern.matched_columns(request.types)) if name in rows]
     return Portion({name: rows[name].take(taken) for name in read}, codes[order], texts)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.udfs.events import EVENT_COLUMNS, read_events
+from patternlake.udfs.events import read_events
 from patternlake.udfs.machines.events import stream_of
 from patternlake.udfs.machines.forecasts.waiting_times import Waits, together
 from patternlake.udfs.machines.forecasts.waiting_times import counted as counted_waits
@@ -56,8 +56,9 @@ class Batches:
         Parameters
         ----------
         given
-            ``part``, `INSTANCE_COLUMNS` and `EVENT_COLUMNS`, in the order of (part, time, position): of each
-            partition, first rows of its live instances, if it has any, then its new events, whose ``state_id`` is NULL.
+            ``part``, `INSTANCE_COLUMNS`, `EVENT_COLUMNS` and the attributes that are read, in the order of (part,
+            time, position): of each partition, first rows of its live instances, if it has any, then its new events,
+            whose ``state_id`` is NULL.
 
         Yields
         ------
@@ -100,7 +101,7 @@ class Batches:
         """Let all groups take the events of some rows."""
         part = np.searchsorted(first, np.arange(len(is_event)), side="right") - 1
         columns = columns_of(rows)
-        events = {name: columns[name].filter(pa.array(is_event)) for name in EVENT_COLUMNS}
+        events = {name: columns[name].filter(pa.array(is_event)) for name in columns if name not in INSTANCE_COLUMNS}
         stream = read_events(events, self.wanted, self.types)
         held_rows = {name: columns[name].filter(pa.array(~is_event)) for name in INSTANCE_COLUMNS}
         event_at = np.searchsorted(part[is_event], np.arange(len(first) + 1)).astype(np.int64)

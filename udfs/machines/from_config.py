@@ -57,11 +57,6 @@ def subscription_of(entry: Mapping[str, Any], stream: Mapping[str, Any]) -> Subs
     return compile_subscription(parse(entry["query"]), Scope.of_stream(stream, entry.get("params")))
 
 
-def types_of(stream: Mapping[str, Any]) -> dict[str, str]:
-    """Spark type of each attribute of a stream's configuration."""
-    return {name: entry["type"] for name, entry in stream["attributes"].items()}
-
-
 def groups_of(
     entries: Mapping[str, Mapping[str, Any]], stream: Mapping[str, Any], *, apart: bool = False
 ) -> list[Group]:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from patternlake.udfs.arguments import check_bounds, given
+from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language import durations
 from patternlake.udfs.machines.forecasts.grids import limits_of
 from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD
 from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts, Forecaster, Passage, Waited
 from patternlake.udfs.machines.forecasts.waiting_times import Waiting, chance_of_more, from_document
-from patternlake.udfs.machines.from_config import Group, groups_of, subscription_of, types_of
+from patternlake.udfs.machines.from_config import Group, groups_of, subscription_of
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, state_name
 from patternlake.udfs.machines.wanted_precision import WantedPrecision
 from patternlake.udfs.measures.pattern_measures import PatternMeasures
@@ -224,7 +225,7 @@ def question_of(name: str, entry: Mapping[str, Any], stream: Mapping[str, Any]) 
     """
     meant = {part: each for part, each in entry.items() if part in ("query", "params", "decay")}
     group = compile_once(_group_of, name, meant, {part: stream[part] for part in ("attributes", "key")})
-    return Question(group, types_of(stream), int(entry["lookahead"]), float(entry["smoothing"]))
+    return Question(group, types_of_attributes(stream), int(entry["lookahead"]), float(entry["smoothing"]))
 
 
 def _group_of(name: str, entry: Mapping[str, Any], stream: Mapping[str, Any]) -> Group:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from patternlake.udfs.attributes import values_of, write_texts
 from patternlake.udfs.language.predicate.columns import decimal_size, typed_column
-from patternlake.udfs.language.predicate.event_columns import attribute_texts
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 
 _MOMENT = pa.timestamp("us", "UTC")
@@ -59,8 +59,8 @@ def event_values(rows: Mapping[str, pa.Array], types: Mapping[str, str]) -> dict
     Parameters
     ----------
     rows
-        ``position``, ``time``, ``name`` and, where they are asked for, ``key``, ``step``, ``probability`` and
-        ``attributes`` of `events`, n values each.
+        ``position``, ``time``, ``name`` and, where they are asked for, ``key``, ``step``, ``probability`` of `events`
+        and the columns of attributes, n values each.
     types
         The columns that are asked for, and their Spark types in lower case.
 
@@ -68,11 +68,20 @@ def event_values(rows: Mapping[str, pa.Array], types: Mapping[str, str]) -> dict
     -----
     A text that does not cast is NULL, as where predicates read it.
     """
-    texts = attribute_texts(rows, sorted(types.keys() - BUILT_IN.keys()))
+    count = len(rows["name"])
     return {
-        name: typed_values(texts[name], kind) if name in texts else rows[name].cast(arrow_type(kind))
+        name: rows[name].cast(arrow_type(kind)) if name in BUILT_IN else _as_type(values_of(rows, name), kind, count)
         for name, kind in types.items()
     }
+
+
+def _as_type(values: pa.Array | None, kind: str, count: int) -> pa.Array:
+    """Values of an attribute as a type; where there are none, so many NULLs."""
+    if values is None:
+        return pa.nulls(count, arrow_type(kind))
+    if values.type == arrow_type(kind):
+        return values
+    return write_texts(values) if kind == "string" else typed_values(write_texts(values), kind)
 
 
 def column_values(texts: pa.StringArray, name: str, spark_type: str) -> pa.Array:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.attributes import is_attribute
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.measures.event_values import arrow_type, column_values, event_values
 from patternlake.udfs.measures.matched_rows import Matches
@@ -50,10 +51,12 @@ def measure_columns(
     """
     used, places = np.unique(events, return_inverse=True)
     taken = pa.array(used)
-    given = {
-        name: column.take(taken) for name, column in rows.items() if name in measures.types or name == "attributes"
-    }
+    given = {name: column.take(taken) for name, column in rows.items() if _is_measured(name, measures)}
     return atom_columns(measures, event_values(given, measures.types), offsets, places.astype(np.int64), operands)
+
+
+def _is_measured(column: str, measures: PatternMeasures) -> bool:
+    return column == "name" or column in measures.types or is_attribute(column)
 
 
 def with_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
@@ -72,9 +75,7 @@ def kept_texts(
         return pa.MapArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), *[pa.array([], pa.string())] * 2)
     used, places = np.unique(events, return_inverse=True)
     taken = pa.array(used)
-    given = {
-        name: column.take(taken) for name, column in rows.items() if name in measures.types or name == "attributes"
-    }
+    given = {name: column.take(taken) for name, column in rows.items() if _is_measured(name, measures)}
     names = sorted(measures.types)
     values = event_values(given, {name: _kept_type(name) for name in names})
     lists = {name: np.array(values[name].cast(pa.string()).to_pylist(), object)[places] for name in names}

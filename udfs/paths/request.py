@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patternlake.udfs.arguments import check_bounds, check_key, given, group_column, window
+from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.query import extents
 from patternlake.udfs.language.query.tree import Extent
@@ -43,6 +44,8 @@ class PathsRequest:
         Names that are told apart, ascending; all others are called `result.OTHER`.
     max_paths
         Rows of a group, at most.
+    types
+        Spark type of each of the stream's attributes.
     """
 
     around: str | None
@@ -53,12 +56,13 @@ class PathsRequest:
     by: str | None
     alphabet: tuple[str, ...]
     max_paths: int
+    types: Mapping[str, str]
 
     @property
     def event_columns(self) -> tuple[str, ...]:
         """Columns of the table of events that are read, those that partition it included."""
         of = PARTITION if self.by is None else (*PARTITION, self.by)
-        return tuple(dict.fromkeys(("position", "time", "name", *columns_holding(of))))
+        return tuple(dict.fromkeys(("position", "time", "name", *columns_holding(of, self.types))))
 
 
 def check_request(
@@ -109,6 +113,7 @@ def check_request(
         by=group_column(arguments.get("by"), configuration),
         alphabet=tuple(sorted({row.name for row in frequent} | ({around} if around is not None else set()))),
         max_paths=most,
+        types=types_of_attributes(configuration),
     )
     events = sum(row.events for row in counts)
     return PartitionReads(request, at.rows, count_portions(events, PORTION_EVENTS))

@@ -47,7 +47,7 @@ def parts_of_partitions(request: PathsRequest, rows: Mapping[str, pa.Array]) -> 
     groups = np.zeros(len(middles), np.int64)
     if request.by is not None:
         chosen = pa.array(items.source[middles])
-        read = {name: rows[name].take(chosen) for name in columns_holding((request.by,))}
+        read = {name: rows[name].take(chosen) for name in columns_holding((request.by,), request.types)}
         groups, shown = number_values(partition_values(pa.table(read), (request.by,)).flatten())
     numbers, firsts = equal_paths(items.codes, groups, begins, ends)
     return parts_of(

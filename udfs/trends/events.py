@@ -8,17 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.events import Events, read_events
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.partitions import distinct_partitions, lists_of
 from patternlake.udfs.trends.query import TrendQuery
 
 
-def event_columns_read(query: TrendQuery) -> list[str]:
-    """The columns of `events` that `events_of` reads, ``key`` aside, which rows of vertices hold."""
+def event_columns_read(query: TrendQuery, types: Mapping[str, str]) -> list[str]:
+    """The columns of `events` that `events_of` reads, given attributes' types; ``key`` aside, which rows of vertices
+    hold.
+    """
     built_in = [name for name in ("step", "key", "probability") if name in query.columns]
-    attributes = query.columns - {*built_in, "name"}
-    return ["position", "time", "name", *built_in, *(["attributes"] if attributes else [])]
+    return ["position", "time", "name", *built_in, *attribute_columns(query.columns, types)]
 
 
 def events_of(query: TrendQuery, types: Mapping[str, str], rows: Mapping[str, pa.Array]) -> tuple[Events, pa.ListArray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.over_streams import parse_over
 from patternlake.udfs.trends.query import compile_query
@@ -25,4 +26,5 @@ def layout_of(configuration: Mapping[str, Any]) -> Layout:
         What is wrong with the query, with its place.
     """
     scope = Scope.of_stream(configuration["stream"], configuration["params"])
-    return Layout(compile_query(parse_over(configuration["query"], configuration["stream"]), scope), scope.attributes)
+    query = compile_query(parse_over(configuration["query"], configuration["stream"]), scope)
+    return Layout(query, types_of_attributes(configuration["stream"]))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.attributes import values_of, write_texts
 from patternlake.udfs.events import micros
 from patternlake.udfs.language.predicate.columns import Column, text_column
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, column_type
@@ -92,8 +93,10 @@ def vertex_rows(
         return batch
 
     def texts_of(name: str) -> pa.Array:
-        found = rows[name].cast(pa.string()) if name in BUILT_IN else pc.map_lookup(rows["attributes"], name, "first")
-        return found.take(taken)
+        if name in BUILT_IN:
+            return rows[name].take(taken).cast(pa.string())
+        values = values_of(rows, name)
+        return pa.nulls(len(taken), pa.string()) if values is None else write_texts(values.take(taken))
 
     texts = [texts_of(name) for name in attributes]
     return pa.RecordBatch.from_arrays([*batch.columns, lists_of(texts, len(vertices))], schema=VALUED_SCHEMA)

@@ -15,7 +15,7 @@ EVENT_FIELDS = (
     ("key", pa.string()),
     ("name", pa.string()),
     ("probability", pa.float64()),
-    ("attributes", pa.map_(pa.string(), pa.string())),
+    ("x:double", pa.float64()),
 )
 NAMES = "abcabacbcaab"
 _MINUTE = 60_000_000
@@ -33,7 +33,7 @@ def some_events(first: int) -> list[dict[str, Any]]:
             "key": key,
             "name": name,
             "probability": 0.5,
-            "attributes": [("x", str((first + number) % 5))],
+            "x:double": float((first + number) % 5),
         }
         for key in _KEYS
         for number, name in enumerate(NAMES)

@@ -27,8 +27,8 @@ def test_steps_are_names_alternatives_and_conditions() -> None:
 def test_without_partition_by_the_streams_key_tells_partitions_apart() -> None:
     request = asked("a ; b", EVENTS).request
     assert request.query.partition == ("key",)
-    assert request.query.event_columns(None) == ("position", "time", "name", "key")
-    assert request.query.event_columns("via") == ("position", "time", "name", "key", "attributes")
+    assert request.query.event_columns(None, request.types) == ("position", "time", "name", "key")
+    assert request.query.event_columns("via", request.types) == ("position", "time", "name", "key", "via:string")
 
 
 @pytest.mark.parametrize("within", ["90 SEC", "90sec", " 90000 milliseconds "])

@@ -42,7 +42,6 @@ def table(events: list[Event], states: dict[str | None, bytes]) -> pa.Table:
             "probability": p,
             "position": at,
             "time": at,
-            "attributes": [],
         }
         for at, (part, step, name, p) in enumerate(events, 1)
     ]

@@ -37,7 +37,7 @@ def table(streams: dict[str, naive.Stream]) -> dict[str, pa.Array]:
         "key": pa.array([key for key, _, _ in rows], pa.string()),
         "name": pa.array([row.name for _, _, row in rows], pa.string()),
         "probability": pa.array([row.probability for _, _, row in rows], pa.float64()),
-        "attributes": pa.array([[("v", str(row.value))] for _, _, row in rows], pa.map_(pa.string(), pa.string())),
+        "v:bigint": pa.array([row.value for _, _, row in rows], pa.int64()),
     }
 
 

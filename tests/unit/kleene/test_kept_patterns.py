@@ -18,6 +18,7 @@ from naive.kleene import Event, matches
 from naive.kleene_random import TYPES, Language, Pattern, random_events
 
 from patternlake.udfs.errors import ArgumentError, PatternError
+from patternlake.udfs.kept_attributes import read_attributes
 from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.batch import ADVANCED, EVENT, EVENT_COLUMNS, MATCH, batch_rows, open_rows
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
@@ -29,6 +30,7 @@ from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.language.query import operands
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
+from patternlake.udfs.record_batches import columns_of
 
 STREAM = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
 FORMS = ("directly", "optional", "bounded", "until", "some_of", "all")
@@ -247,6 +249,7 @@ def columns(
             EVENT_COLUMNS["attributes"],
         ),
     }
+    made = columns_of(read_attributes(pa.table(made), TYPES))
     return made if ranks is None else {**made, "rank": pa.array(list(ranks), pa.int64())}
 
 

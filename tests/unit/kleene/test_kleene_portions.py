@@ -20,6 +20,7 @@ from naive.kleene_steps import NoSkipError, TooManyError
 from patternlake.delta_tables.timestamps import to_micros
 from patternlake.udfs.arrays import BoolArray
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.kept_attributes import read_attributes
 from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.anchors import find_anchors
 from patternlake.udfs.kleene.dealing import Dealing, count_buckets, ranks_of
@@ -45,7 +46,7 @@ def counts(events: Sequence[Event]) -> list[NameCount]:
 def table(events: Sequence[Event], partition: str | None) -> pa.Table:
     texts = [[(name, None if value is None else str(value)) for name, value in e.values.items()] for e in events]
     parts = [[e.values[partition]] if partition else [] for e in events]
-    return pa.table(
+    written = pa.table(
         {
             PART: pa.array(parts, pa.list_(pa.string())),
             "position": pa.array([e.position for e in events], pa.int64()),
@@ -54,6 +55,7 @@ def table(events: Sequence[Event], partition: str | None) -> pa.Table:
             "attributes": pa.array(texts, pa.map_(pa.string(), pa.string())),
         }
     )
+    return read_attributes(written, TYPES)
 
 
 def checked(asked: Question, events: Sequence[Event], watermark: int, **changes: Any) -> KleeneReads:

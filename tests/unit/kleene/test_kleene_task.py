@@ -14,10 +14,12 @@ from naive.kleene import Event, Row, matches
 from naive.kleene_random import TYPES, Pattern, random_events
 
 from patternlake.udfs.errors import PatternError
+from patternlake.udfs.kept_attributes import read_attributes
 from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
+from patternlake.udfs.record_batches import columns_of
 
 CONFIGURATION = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
 
@@ -37,7 +39,7 @@ def counts(events: list[Event]) -> list[NameCount]:
 
 def columns(rows: list[tuple[int, Event]]) -> dict[str, pa.Array]:
     texts = [[(name, None if value is None else str(value)) for name, value in e.values.items()] for _, e in rows]
-    return {
+    written = {
         "part": pa.array([[] for _ in rows], pa.list_(pa.string())),
         "position": pa.array([e.position for _, e in rows], pa.int64()),
         "time": pa.array([e.time for _, e in rows], pa.timestamp("us", "UTC")),
@@ -48,6 +50,7 @@ def columns(rows: list[tuple[int, Event]]) -> dict[str, pa.Array]:
         "attributes": pa.array(texts, pa.map_(pa.string(), pa.string())),
         "rank": pa.array([rank for rank, _ in rows], pa.int64()),
     }
+    return columns_of(read_attributes(pa.table(written), TYPES))
 
 
 def portions(question: KleeneRequest, events: list[Event]) -> Iterator[tuple[int, dict[str, pa.Array]]]:

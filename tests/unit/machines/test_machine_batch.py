@@ -14,6 +14,7 @@ from unit.streamed import EVENT_FIELDS, cut
 
 from patternlake.udfs import record_batches
 from patternlake.udfs.events import EVENT_COLUMNS
+from patternlake.udfs.kept_attributes import read_attributes
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.totals import Totals
 from patternlake.udfs.machines.from_config import groups_of
@@ -29,7 +30,7 @@ QUERIES = (
 )
 STREAM = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": "key"}
 INSTANCE_FIELDS = (BATCH_SCHEMA.field(name) for name in ("part", *INSTANCE_COLUMNS))
-SCHEMA = pa.schema([*INSTANCE_FIELDS, *pa.schema(EVENT_FIELDS)])
+WRITTEN = pa.schema([*INSTANCE_FIELDS, *pa.schema(EVENT_FIELDS), ("attributes", pa.map_(pa.string(), pa.string()))])
 assert {name for name, _ in EVENT_FIELDS} == set(EVENT_COLUMNS)
 
 Rows = list[dict[str, Any]]
@@ -61,7 +62,7 @@ def table(events: list[Event], partition: str, instances: Rows) -> pa.Table:
     ]
     news = [row["part"] for row in rows]
     rows += [{name: row[name] for name in ("part", *INSTANCE_COLUMNS)} for row in instances if row["part"] in news]
-    return pa.Table.from_pylist(
+    written = pa.Table.from_pylist(
         sorted(
             rows,
             key=lambda row: (
@@ -71,8 +72,9 @@ def table(events: list[Event], partition: str, instances: Rows) -> pa.Table:
                 row.get("position", 0),
             ),
         ),
-        SCHEMA,
+        WRITTEN,
     )
+    return read_attributes(written, TYPES)
 
 
 def found_by(asked: Batches, given: list[pa.RecordBatch]) -> Rows:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from patternlake.delta_tables.state_reader import Condition, Fold
 from patternlake.sql_ext.lake import Lake
+from patternlake.udfs.kept_attributes import read_attributes
 from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.sequences.lent_patterns import compile_asked
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
@@ -63,11 +64,12 @@ class Tree:
             [(name, None if of[number] is None else str(of[number])) for name, (_, of) in self.attributes.items()]
             for number in count
         ]
-        self.stored = (
+        written = (
             named.append_column("name", pa.array(names, pa.string()))
             .append_column("block", pa.array(blocks, pa.int64()))
             .append_column("attributes", pa.array(values, pa.map_(pa.string(), pa.string())))
         )
+        self.stored = read_attributes(written, {name: kind for name, (kind, _) in self.attributes.items()})
         self.blocks_read: list[int] = []
         self.sizing = plan(
             structure, expected_events=max(1000, len(names)), memory=10**8, leaf_events=LEAF, fpq=fpq, height=HEIGHT

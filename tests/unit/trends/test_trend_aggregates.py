@@ -51,7 +51,7 @@ def answered(
     ]
     layout = Layout(compiled(query), {**ATTRIBUTES, "x": type_})
     aggregates = parse_aggregates(aggregate)
-    batch = vertex_rows(layout, table_rows(given), attributes_of(aggregates))
+    batch = vertex_rows(layout, table_rows(given, layout.types), attributes_of(aggregates))
     rows = {name: batch[name] for name in batch.schema.names}
     rows["block"] = pa.array([0] * batch.num_rows, pa.int64())
     found = aggregate_trends(asked(layout), aggregates, rows).to_pylist()

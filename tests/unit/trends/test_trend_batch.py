@@ -58,7 +58,9 @@ def test_dealt_panes_give_the_rows_of_all_vertices_at_once(seed: int) -> None:
         old = [event for event in before if mine(pane[event.position])]
         new = [event for event in after if mine(pane[event.position])]
         former = columns([vertex_rows(layout, table_rows(old))]) if old else None
-        given = {name: column for name, column in table_rows(new).items() if name in event_columns_read(question)}
+        given = {
+            name: column for name, column in table_rows(new).items() if name in event_columns_read(question, ATTRIBUTES)
+        }
         found_edges += edge_rows_of_panes(layout, given, former)
         found_vertices += vertex_rows_of_panes(layout, {**given, "key": table_rows(new)["key"]}, former)
     whole = columns([vertex_rows(layout, table_rows(events))])
@@ -90,6 +92,6 @@ def test_no_event_is_no_pane() -> None:
 
 
 def test_columns_that_a_question_does_not_read_are_not_asked_for() -> None:
-    assert event_columns_read(compiled("E+")) == ["position", "time", "name"]
+    assert event_columns_read(compiled("E+"), ATTRIBUTES) == ["position", "time", "name"]
     some = "E+ e[] WHERE e[i].x > e[i-1].x PARTITION BY key"
-    assert event_columns_read(compiled(some)) == ["position", "time", "name", "key", "attributes"]
+    assert event_columns_read(compiled(some), ATTRIBUTES) == ["position", "time", "name", "key", "x:double"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,20 @@ import pytest
 from naive import trends as naive
 from naive.trend_cases import ATTRIBUTES, compiled, keys_of, random_events, random_query, vertices
 
+from patternlake.udfs.kept_attributes import read_attributes
 from patternlake.udfs.partitions import partition_texts
+from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout, vertex_rows, vertices_from
 
 
-def table_rows(events: Sequence[naive.Event]) -> dict[str, pa.Array]:
+def table_rows(events: Sequence[naive.Event], types: Mapping[str, str] = ATTRIBUTES) -> dict[str, pa.Array]:
     """The events as columns of `events`."""
 
     def text(value: Any) -> str | None:
         return None if value is None else str(value)
 
-    return {
+    written = {
         "position": pa.array([event.position for event in events], pa.int64()),
         "time": pa.array([event.time for event in events], pa.int64()).cast(pa.timestamp("us", "UTC")),
         "step": pa.nulls(len(events), pa.int64()),
@@ -35,6 +37,7 @@ def table_rows(events: Sequence[naive.Event]) -> dict[str, pa.Array]:
             pa.map_(pa.string(), pa.string()),
         ),
     }
+    return columns_of(read_attributes(pa.table(written), types))
 
 
 def columns(batches: Sequence[pa.RecordBatch]) -> dict[str, pa.Array]:

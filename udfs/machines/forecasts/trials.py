@@ -17,7 +17,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from numba import njit
 
-from patternlake.udfs.events import EVENT_COLUMNS, read_events
+from patternlake.udfs.events import read_events
 from patternlake.udfs.machines.events import stream_of
 from patternlake.udfs.machines.forecasts.grids import OPEN, RADIX, ends_sooner, limits_of
 from patternlake.udfs.machines.forecasts.passage import FloatArray, Forecaster, Waited, hazards
@@ -38,7 +38,7 @@ from patternlake.udfs.machines.kernels.tables import IntArray
 from patternlake.udfs.machines.kernels.workspace import BEGUN, COMPLETED, EDGE, ENDED_AT, FELL, LOOKED_AT
 from patternlake.udfs.machines.state import TOTALS_COLUMNS, totals_columns, totals_of
 from patternlake.udfs.partitions import first_rows
-from patternlake.udfs.record_batches import tables
+from patternlake.udfs.record_batches import columns_of, tables
 from patternlake.udfs.subkernels import subkernel
 
 TRIAL_SCHEMA = pa.schema(
@@ -109,7 +109,8 @@ class Trials:
         Parameters
         ----------
         given
-            ``part`` and `EVENT_COLUMNS`, in the order of (part, time, position). A partition is held whole.
+            ``part``, `EVENT_COLUMNS` and the attributes that are read, in the order of (part, time, position). A
+            partition is held whole.
 
         Yields
         ------
@@ -138,7 +139,7 @@ class Trials:
                 yield pa.RecordBatch.from_pydict(row, schema=TRIAL_SCHEMA)
 
     def _take(self, rows: pa.Table) -> None:
-        columns = {name: rows[name].combine_chunks() for name in ("part", *EVENT_COLUMNS)}
+        columns = columns_of(rows)
         first = first_rows(columns["part"])
         event_at = np.append(first, rows.num_rows).astype(np.int64)
         events = read_events(columns, self.wanted, self.types)
