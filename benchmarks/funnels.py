@@ -1,17 +1,26 @@
 """Funnels and paths in `spark.sql`, beside plain Spark SQL over the same table.
 
-``python -m benchmarks.funnels [events] [repeats]`` prints one line of JSON for each question: medians of seconds, in
-turns with plain Spark SQL that says the same. For a funnel without a window it folds over the sorted events of each
-key; for paths, windows of each key fold repeated names and read the names before and behind. Both give the same rows,
-or the benchmark fails.
+``python -m benchmarks.funnels [events] [repeats] [--chdb PYTHON]`` prints one line of JSON for each question: medians
+of seconds, in turns with plain Spark SQL that says the same. For a funnel without a window it folds over the sorted
+events of each key; for paths, windows of each key fold repeated names and read the names before and behind. Both give
+the same rows, or the benchmark fails.
+
+With the path of a Python that has the package `chdb`, ``windowFunnel`` of ClickHouse answers the funnel of 12 steps as
+well, on as many threads as Spark has, from a table of its own that holds the events in the order of their keys. It
+takes 32 steps at most. Loading is not in its seconds.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+import argparse
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -23,24 +32,58 @@ from benchmarks.questions import STREAM
 from benchmarks.sessions import ask, spark_session
 
 FUNNELS = {"12 steps": frequent(12), "64 steps": frequent(32) * 2}
-
+CHDB_STEPS = 32
+PEER = Path(__file__).parent / "peers" / "chdb_peer.py"
 
 PATHS = {"paths around a name": "n9", "paths of whole keys": None}
 BEFORE, AFTER, TOP = 2, 3, 20
 """The defaults of `match_paths`."""
 
 
-def measure(events: int, repeats: int) -> dict[str, Any]:
-    """All questions, of one lake."""
+def measure(events: int, repeats: int, chdb: str | None = None) -> dict[str, Any]:
+    """All questions, of one lake; `chdb` is a Python that has it."""
     with new_folder(f"funnels_{events}") as folder, spark_session(folder) as spark:
         lake = make_lake(spark, folder, events)
         table = f"(SELECT key, time, position, name FROM {lake.db.log('events')} WHERE {lake.rows})"
-        found = [_measure_funnel(spark, table, name, steps, repeats) for name, steps in FUNNELS.items()]
+        with _loaded(spark, table, folder, chdb) as ask_chdb:
+            found = [_measure_funnel(spark, table, name, steps, repeats, ask_chdb) for name, steps in FUNNELS.items()]
         found += [_measure_paths(spark, table, name, around, repeats) for name, around in PATHS.items()]
         return {"events": events, "repeats": repeats, "beside": found}
 
 
-def _measure_funnel(spark: SparkSession, table: str, name: str, steps: tuple[str, ...], repeats: int) -> dict[str, Any]:
+@contextmanager
+def _loaded(
+    spark: SparkSession, table: str, folder: Path, python: str | None
+) -> Iterator[Callable[[str], list[Any]] | None]:
+    """A function that asks ClickHouse, once it has the events; None where there is none."""
+    if python is None:
+        yield None
+        return
+    events = folder.resolve() / "events_of_chdb"
+    spark.sql(f"SELECT key, position, name FROM {table}").write.parquet(str(events))
+    command = [python, str(PEER), str(events), str(spark.sparkContext.defaultParallelism)]
+    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=outside) as peer:
+        assert peer.stdin is not None
+        assert peer.stdout is not None
+        answers, questions = peer.stdout, peer.stdin
+
+        def ask_chdb(query: str) -> list[Any]:
+            print(query, file=questions, flush=True)
+            return list(json.loads(answers.readline()))
+
+        answers.readline()
+        yield ask_chdb
+
+
+def _measure_funnel(
+    spark: SparkSession,
+    table: str,
+    name: str,
+    steps: tuple[str, ...],
+    repeats: int,
+    ask_chdb: Callable[[str], list[Any]] | None,
+) -> dict[str, Any]:
     texts = ", ".join(f"'{step}'" for step in steps)
 
     def ours() -> list[Any]:
@@ -57,7 +100,18 @@ def _measure_funnel(spark: SparkSession, table: str, name: str, steps: tuple[str
         )
         return [sum(row["keys"] for row in counted if row.level >= step) for step in range(1, len(steps) + 1)]
 
-    return _compare(name, {"match_funnel": ours, "Spark SQL": plain}, repeats)
+    def chdb() -> list[Any]:
+        assert ask_chdb is not None
+        conditions = ", ".join(f"name = '{step}'" for step in steps)
+        # No two events have one position, and the window holds them all.
+        levels = f"SELECT windowFunnel(1000000000000)(position, {conditions}) AS level FROM loaded.events GROUP BY key"
+        counts = ", ".join(f"countIf(level >= {step})" for step in range(1, len(steps) + 1))
+        return ask_chdb(f"SELECT arrayJoin([{counts}]) FROM ({levels})")
+
+    ways = {"match_funnel": ours, "Spark SQL": plain}
+    if ask_chdb is not None and len(steps) <= CHDB_STEPS:
+        ways["chdb"] = chdb
+    return _compare(name, ways, repeats)
 
 
 def _measure_paths(spark: SparkSession, table: str, name: str, around: str | None, repeats: int) -> dict[str, Any]:
@@ -104,13 +158,23 @@ def _paths_by_windows(table: str, around: str | None) -> str:
 
 
 def _compare(name: str, actions: dict[str, Callable[[], list[Any]]], repeats: int) -> dict[str, Any]:
-    """Medians of seconds of both, which must give the same rows."""
-    ours, theirs = (action() for action in actions.values())
-    if ours != theirs:
-        differ = next(pair for pair in zip_longest(ours, theirs) if pair[0] != pair[1])
-        raise RuntimeError(f"{name}: {' and '.join(actions)} differ, first in {differ}")
+    """Medians of seconds of all, which must give the same rows."""
+    ours, *others = (action() for action in actions.values())
+    for way, theirs in zip([*actions][1:], others, strict=True):
+        if ours != theirs:
+            differ = next(pair for pair in zip_longest(ours, theirs) if pair[0] != pair[1])
+            raise RuntimeError(f"{name}: ours and {way} differ, first in {differ}")
     return measure_beside(name, actions, repeats, warm=False, rows=len(ours))
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("events", type=int, nargs="?", default=10_000_000)
+    parser.add_argument("repeats", type=int, nargs="?", default=3)
+    parser.add_argument("--chdb", metavar="PYTHON")
+    given = parser.parse_args()
+    measure(given.events, given.repeats, given.chdb)
+
+
 if __name__ == "__main__":
-    measure(*(int(argument) for argument in [*sys.argv[1:3], *("10000000", "3")[len(sys.argv) - 1 :]]))
+    main()
