@@ -87,7 +87,8 @@ def view_text(log: LogName, name: str, stream: Mapping[str, Any]) -> str:
     certain = [] if stream.get("probability") is None else ["probability"]
     steps = [] if stream.get("step") is None else ["step"]
     columns = [f"e.{column}" for column in ("position", "time", "key", "name", *steps, *certain)]
-    for attribute, kind in types_of_attributes(stream).items():
+    # By name, as a publication keeps them: whoever opens the lake writes the same text.
+    for attribute, kind in sorted(types_of_attributes(stream).items()):
         stored = f"e.{identifier(column_of(attribute, kind))}"
         value = stored if stored_type(kind) == kind else f"CAST({stored} AS {kind})"
         columns.append(f"{value} AS {identifier(attribute)}")
