@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help check demo tour docs test test-processes test-tools test-lowest test-cluster test-slow test-all bench bench-large lint clean
+.PHONY: help check demo tour docs test test-lake test-processes test-tools test-lowest test-cluster test-slow test-all bench bench-large lint clean
 
 help:
 	@echo "make demo            install into .venv, take real flights through the jobs, ask fifteen questions"
 	@echo "make tour            the same in twelve deliveries, with maintenance and the seconds of warm questions"
-	@echo "make test            lint, types and the fast tests"
+	@echo "make test            lint, types and the fast tests of the kernels, languages and files: some minutes"
+	@echo "make test-lake       the fast tests of jobs and functions on real tables: half an hour"
 	@echo "make test-processes  tests that start sessions and processes of their own, as users do"
 	@echo "make test-tools      slow tests with tools of others, which are installed: dbt, Airflow, MkDocs, Jupyter, Kafka, beeline"
 	@echo "make test-lowest     an import of everything and a small lake with the lowest versions that are promised"
@@ -65,7 +66,10 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy -p patternlake
 
 test: lint $(VENV)/.jars
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow and not processes'
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow and not processes' tests/unit tests/faults
+
+test-lake: $(VENV)/.jars
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow and not processes' tests/sql
 
 test-processes: $(VENV)/.jars
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'processes and not slow'
