@@ -15,6 +15,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.table import LogName
+from patternlake.delta_tables.tables import events
 from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import visible_text
 from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
@@ -29,43 +30,57 @@ _NAME = re.compile(r"\w+")
 """What Spark's catalog takes for the name of a view."""
 
 
-def view_streams(database: Database) -> None:
-    """Create the views of all streams that have been published."""
-    for name, published in Snapshot(database.state, None).of_job("ingest").items():
-        if published.newest is not None:
-            view_stream(database, name, json.loads(published.newest.configuration))
+def view_streams(database: Database, only: str | None = None) -> None:
+    """Create the views of all streams that have been published, or of one, and that of the events of all.
 
-
-def view_stream(database: Database, name: str, stream: Mapping[str, Any]) -> None:
-    """Create the view of a stream, unless the catalog has it as it is.
-
-    A stream gets none whose name the catalog cannot take, or has given to something else; the log says so.
+    The catalog keeps those that it has as they are. A stream gets none whose name the catalog cannot take, or has given
+    to something else; the log says so.
 
     Parameters
     ----------
     database
-        Where it belongs.
-    name, stream
-        The stream, and its configuration as it is published.
+        Where they belong.
+    only
+        The stream that may be new or have changed; None: all are looked at.
     """
+    streams = {
+        name: json.loads(published.newest.configuration)
+        for name, published in Snapshot(database.state, None).of_job("ingest").items()
+        if published.newest is not None
+    }
+    for name in streams if only is None else [only]:
+        _view_stream(database, name, streams[name])
+    known = {attribute for stream in streams.values() for attribute in types_of_attributes(stream).items()}
+    if known:
+        table = events.TABLE
+        _view(database, table.name, table.comment, events.view_text(database.log, known), replaced=True)
+
+
+def _view_stream(database: Database, name: str, stream: Mapping[str, Any]) -> None:
     taken = {spelling.lower() for table in TABLES.values() for spelling in (table.name, table.log)}
     if not _NAME.fullmatch(name) or name.lower() in taken:
         logger.info("stream %r has no view of its own: the catalog cannot take its name, or a table has it", name)
         return
-    view, text = identifier(database.name, name), view_text(database.log, name, stream)
-    mark = hashlib.sha256(text.encode()).hexdigest()
+    comment = f"The events of the stream {name}, by position."
+    _view(database, name, comment, view_text(database.log, name, stream), replaced=False)
+
+
+def _view(database: Database, name: str, comment: str, text: str, *, replaced: bool) -> None:
+    """Create a view, unless the catalog has it as it is; `replaced`: whatever is there, it is PatternLake's."""
+    view, mark = identifier(database.name, name), hashlib.sha256(text.encode()).hexdigest()
     if database.spark.catalog.tableExists(view):
         rows = database.spark.sql(f"SHOW TBLPROPERTIES {view}").collect()
         found = {row.key: row.value for row in rows}.get(_PROPERTY)
-        if found is None:
+        if found is None and not replaced:
             logger.info("stream %r has no view of its own: %s is there, and not PatternLake's", name, view)
-        if found is None or found == mark:
+            return
+        if found == mark:
             return
     try:
         # A view's text means what the settings say under which it is created.
         with database.apart() as own:
             own.spark.sql(
-                f"CREATE OR REPLACE VIEW {view} COMMENT {literal(f'The events of the stream {name}, by position.')} "
+                f"CREATE OR REPLACE VIEW {view} COMMENT {literal(comment)} "
                 f"TBLPROPERTIES ({literal(_PROPERTY)} = {literal(mark)}) AS {text}"
             )
     except PySparkException:
@@ -82,7 +97,7 @@ def view_text(log: LogName, name: str, stream: Mapping[str, Any]) -> str:
     log
         Maps a table's plain name to the quoted name of its Delta table.
     name, stream
-        As for `view_stream`.
+        The stream, and its configuration as it is published.
     """
     certain = [] if stream.get("probability") is None else ["probability"]
     steps = [] if stream.get("step") is None else ["step"]

@@ -87,7 +87,7 @@ def _backfill(database: Database, name: str, configuration: Configuration, span:
 def _take_in(
     database: Database, name: str, configuration: Configuration, *, rebuild: bool = False, span: str | None = None
 ) -> Summary:
-    from patternlake.delta_tables.stream_views import view_stream
+    from patternlake.delta_tables.stream_views import view_streams
     from patternlake.jobs.ingest.backfill import parse_span
     from patternlake.jobs.ingest.job import ingest
     from patternlake.jobs.ingest.matches import ingest_matches
@@ -100,7 +100,7 @@ def _take_in(
         backfill = None if span is None else parse_span(span, stream.timezone)
         summary = ingest(database, name, stream, rebuild=rebuild, backfill=backfill, quarantine_warning=warned)
     if summary.batches:
-        view_stream(database, name, stream.meaning)
+        view_streams(database, name)
     return summary
 
 

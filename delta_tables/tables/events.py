@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -17,7 +18,7 @@ from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.timestamps import ISO
 from patternlake.delta_tables.visibility import visible, visible_text
-from patternlake.udfs.attributes import column_of, stored_type
+from patternlake.udfs.attributes import column_of, stored_type, type_of
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.equal_shares import equal_shares
 
@@ -26,15 +27,42 @@ if TYPE_CHECKING:
     from patternlake.delta_tables.tables.publications import Publication
 
 
-def _view(log: LogName) -> str:
-    # The columns of attributes are those that the table has when the view is read.
-    options = f"map('timestampFormat', {literal(ISO)})"
-    values = f"from_json(to_json(struct(e.*), {options}), 'MAP<STRING, STRING>')"
-    attributes = f"map_filter({values}, (column, value) -> contains(column, ':'))"
-    name = "url_decode(split_part(column, ':', 1))"
+def view_text(log: LogName, known: Collection[tuple[str, str]] = ()) -> str:
+    """Write the query of the view.
+
+    Parameters
+    ----------
+    log
+        Maps a table's plain name to the quoted name of its Delta table.
+    known
+        Attributes and their Spark types whose columns the table has. The view has others that come later as well, but
+        takes ten times as long to read them, and their decimals as doubles.
+    """
+    columns: dict[str, list[str]] = {}
+    for attribute, kind in sorted(known):
+        columns.setdefault(attribute, []).append(column_of(attribute, kind))
+    others = ", ".join(map(identifier, [*TABLE.column_names, *chain.from_iterable(columns.values())]))
+    # Where there are no others, Spark's optimizer takes this for {}, and leaves out what is done with it.
+    texts = f"to_json(struct(e.* EXCEPT ({others})), map('timestampFormat', {literal(ISO)}))"
+    names = "(column, value) -> url_decode(split_part(column, ':', 1))"
+    attributes = f"transform_keys(from_json({texts}, 'MAP<STRING, STRING>'), {names})"
+    if columns:
+        # A row has one of the columns of a name, that of its stream's type.
+        values = [
+            f"{literal(attribute)}, coalesce({', '.join(_text_of(column) for column in each)})"
+            for attribute, each in columns.items()
+        ]
+        mine = f"map_filter(map({', '.join(values)}), (name, value) -> value IS NOT NULL)"
+        attributes = f"IF({texts} = '{{}}', {mine}, map_concat({mine}, {attributes}))"
     return f"""SELECT p.stream, e.position, e.time, e.step, e.key, e.name, e.probability,
-  transform_keys({attributes}, (column, value) -> {name}) AS attributes, e.tokens, e.batch_id, e.event_id
+  {attributes} AS attributes, e.tokens, e.batch_id, e.event_id
 FROM {log("events")} e JOIN ({current(log, "ingest")}) p ON {visible_text(TABLE, "e", "p")}"""
+
+
+def _text_of(column: str) -> str:
+    """SQL text of an attribute's value as text."""
+    value = f"e.{identifier(column)}"
+    return f"date_format({value}, {literal(ISO)})" if type_of(column) == "timestamp" else f"CAST({value} AS STRING)"
 
 
 TABLE = Table(
@@ -54,7 +82,7 @@ TABLE = Table(
         Column("event_id", "STRING", "what repeats are known by; NULL where the stream has none"),
     ),
     keys=("stream_id", "position"),
-    view=_view,
+    view=view_text,
     job="ingest",
     partitions=("stream_id", "block"),
     properties={"delta.dataSkippingStatsColumns": "position,time,step,batch_id,key,name"},

@@ -58,8 +58,10 @@ def write_by_tasks(
     with kept(count_names(accepted, cut)) as counts:
         sizes = by_range(counts) if len(cut) > 1 else {}
 
+        # First of all, as the events may need columns that the table does not have yet.
+        register(batch, types=stream.types, timezone=stream.timezone)
+
         def small_writes() -> None:
-            register(batch, types=stream.types, timezone=stream.timezone)
             if good.rows:
                 batch.append("event_statistics", statistics(counts, batch))
             if refused:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import migrations
 from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.tables.events import view_text
 from patternlake.delta_tables.timestamps import ISO
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import run
@@ -133,6 +134,30 @@ def test_the_view_of_all_events_has_attributes_as_texts(spark: SparkSession, fol
         ("clicks", 2, {"price": "12.5", "paid": "3.25", "seen": "2025-07-01T07:00:00.000000Z", "a b": "8"}),
         *[(stream, position, {}) for stream in ("events", "my clicks", "weather") for position in (1, 2)],
     ]
+
+
+@pytest.mark.parametrize("known", [0, 2, 4])
+def test_attributes_that_came_after_the_view_are_in_its_map(spark: SparkSession, folder: Path, known: int) -> None:
+    database = open_database(spark, NAME, f"{folder}/lake")
+    attributes = [("price", "double"), ("paid", "decimal(9,2)"), ("seen", "timestamp"), ("a b", "int")]
+    with database.apart() as own:
+        rows = own.spark.sql(view_text(database.log, attributes[:known])).collect()
+    assert sorted(map(repr, rows)) == sorted(map(repr, spark.table(f"{NAME}.events").collect()))
+
+
+def test_values_of_an_attribute_that_streams_have_with_different_types_are_texts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "rows.json").write_text('{"at": "2025-07-01 10:00:00", "page": "view", "x": "3.20"}\n')
+    stream = "{{source: {{format: json, path: {folder}/data}}, time: at, name: page, attributes: {{x: {type}}}}}"
+    types = {"exact": "'decimal(38,2)'", "near": "double", "text": "string"}
+    streams = "\n".join(f"  {name}: {stream.format(folder=tmp_path, type=kind)}" for name, kind in types.items())
+    text = f"database: {NAME}_of_types\nlocation: {tmp_path}/lake\nstreams:\n{streams}\n"
+    run(spark, Configuration.from_text(text), "ingest")
+    rows = spark.sql(f"SELECT stream, attributes FROM {NAME}_of_types.events ORDER BY stream").collect()
+    assert [tuple(row) for row in rows] == [("exact", {"x": "3.20"}), ("near", {"x": "3.2"}), ("text", {"x": "3.20"})]
+    spark.sql(f"DROP DATABASE {NAME}_of_types CASCADE")
 
 
 def test_a_new_session_has_the_views(spark: SparkSession, folder: Path) -> None:
