@@ -12,6 +12,7 @@ FIELDS = "has no field"
 MISREAD = "would be misread"
 SEVERAL = "holds more than one JSON value on a line"
 UNDECODED = "is not of the encoding"
+_SHOWN = 80
 _WHOLE = "put a whole file in its place"
 _ADVICE = {
     LACKS: (
@@ -65,3 +66,8 @@ def refuse(stream: str, found: Mapping[str, str]) -> None:
     for file, reason in sorted(found.items()):
         advice = next((advice for begin, advice in _ADVICE.items() if reason.startswith(begin)), _WHOLE)
         raise BadFileError(stream, file, reason, advice)
+
+
+def show_line(line: str) -> str:
+    """Write a line for a message."""
+    return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…")

@@ -13,8 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from patternlake.jobs.sources import text_files
-from patternlake.jobs.sources.bad_files import broken, refuse
+from patternlake.jobs.sources.bad_files import broken, refuse, show_line
 from patternlake.jobs.sources.errors import BadFileError, first_line
 from patternlake.jobs.sources.expressions import CORRUPT
 from patternlake.jobs.sources.source_files import SourceFiles
@@ -134,7 +133,7 @@ def _infer_from_json(source: SourceFiles, files: Sequence[str] | None) -> T.Stru
         _refuse_unfit(source, files)
     for row in lines.where(F.trim("value") != "").limit(1).collect() if not columns else ():
         _refuse_unfit(source, files)
-        raise BadFileError(source.name, row["file"], f"holds no JSON object: {text_files.shown(row['value'])}")
+        raise BadFileError(source.name, row["file"], f"holds no JSON object: {show_line(row['value'])}")
     return T.StructType(columns)
 
 

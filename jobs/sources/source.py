@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.jobs.configuration import file_patterns
 from patternlake.jobs.configuration.streams import StreamConfiguration
-from patternlake.jobs.sources import text_files
+from patternlake.jobs.sources import text_encodings
 from patternlake.jobs.sources.column_inference import (
     Inferred,
     infer_columns,
@@ -120,11 +120,11 @@ class Source(SourceFiles):
         if not encoding:
             return
         key = f"streams.{self.name}.source.options.encoding"
-        if not text_files.is_known(self.spark, encoding):
+        if not text_encodings.is_known(self.spark, encoding):
             raise ConfigurationError(
                 f"{key}: {encoding!r} is no encoding that is known; write one such as 'windows-1252' or 'Shift_JIS'"
             )
-        if text_files.is_wide(encoding) and self.configuration.option("multiLine").lower() != "true":
+        if text_encodings.is_wide(encoding) and self.configuration.option("multiLine").lower() != "true":
             raise ConfigurationError(
                 f"{key}: {encoding!r}: lines cannot be told by single bytes; write `multiLine: true` beside it"
             )

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from patternlake.jobs.configuration import file_patterns
 from patternlake.jobs.configuration.streams import StreamConfiguration
-from patternlake.jobs.sources import text_files
+from patternlake.jobs.sources import text_encodings
 from patternlake.jobs.sources.errors import explain
 from patternlake.jobs.sources.expressions import CORRUPT
 from patternlake.jobs.sources.json_values import cut_files
@@ -169,9 +169,9 @@ class SourceFiles:
         if self.goes_over_lines:
             return self.cut_values(self.load(self.read_whole(self.spark.read), files).select("value", address), "file")
         lines = self.text_lines(files)
-        if text_files.is_utf8(self.configuration.encoding):
+        if text_encodings.is_utf8(self.configuration.encoding):
             return lines
-        return lines.mapInArrow(text_files.decoded(self.configuration.encoding), lines.schema)
+        return lines.mapInArrow(text_encodings.decoded(self.configuration.encoding), lines.schema)
 
     @property
     def goes_over_lines(self) -> bool:
@@ -194,7 +194,7 @@ class SourceFiles:
         options = self.configuration.read_options
         if self.kind in ("csv", "json"):
             options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-        if self.kind == "json" and not text_files.is_utf8(self.configuration.encoding):
+        if self.kind == "json" and not text_encodings.is_utf8(self.configuration.encoding):
             options.setdefault("lineSep", "\n")  # Spark wants it named.
         if self.kind == "csv" and self.configuration.option("header").lower() == "true":
             options["enforceSchema"] = str(schema is not None and self.has_odd_header(schema)).lower()

@@ -14,11 +14,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
-from patternlake.jobs.sources import text_files
+from patternlake.jobs.sources import json_lines, text_files
 from patternlake.jobs.sources.bad_files import FIELDS, HEADER
+from patternlake.jobs.sources.csv_lines import Quotes
 from patternlake.jobs.sources.parquet_footers import missing_columns
 from patternlake.jobs.sources.places import as_read
 from patternlake.jobs.sources.source_files import SourceFiles
+from patternlake.jobs.sources.text_encodings import is_wide, undecoded
 from patternlake.jobs.sources.text_files import Faults, TextCheck
 
 _READERS = 8
@@ -77,8 +79,8 @@ def _find_unfit_texts(
         with ThreadPoolExecutor(_READERS) as pool:
             headers = zip(files, pool.map(lambda file: ", ".join(source.header(file)), files), strict=True)
         found = {file: f"{HEADER} {there}, expected {expected}" for file, there in headers if there != expected}
-    if text_files.is_wide(encoding):
-        places = {file: text_files.undecoded(text_files.chunks(source.spark, file), encoding) for file in files}
+    if is_wide(encoding):
+        places = {file: undecoded(text_files.chunks(source.spark, file), encoding) for file in files}
         return found | {file: place for file, place in places.items() if place is not None}
     check = _make_text_check(source, list(used))
     lacked = {}
@@ -86,7 +88,7 @@ def _find_unfit_texts(
         fields = zip(used, faults.has, faults.alike, strict=True) if check.fields else ()
         missing = [field for field, has, alike in fields if not has and (alike or used[field])]
         if faults.undecoded:
-            found[file] = text_files.undecoded(text_files.chunks(source.spark, file), encoding) or _CHANGED
+            found[file] = undecoded(text_files.chunks(source.spark, file), encoding) or _CHANGED
         elif faults.wrong is not None:
             found.setdefault(file, faults.wrong)
         elif missing:
@@ -105,10 +107,12 @@ def _make_text_check(source: SourceFiles, used: Sequence[Field]) -> TextCheck:
         return TextCheck(encoding, json_lines=True, lenient=lenient, fields=tuple(used))
     return TextCheck(
         encoding,
-        quote=option("quote", '"'),
-        escape=next((value for key, value in options.items() if key.lower() == "escape"), ""),
-        separator=(option("sep") or option("delimiter", ",")).replace("\\t", "\t"),
-        blanks=option("ignoreLeadingWhiteSpace").lower() == "true",
+        quotes=Quotes(
+            quote=option("quote", '"'),
+            escape=next((value for key, value in options.items() if key.lower() == "escape"), ""),
+            separator=(option("sep") or option("delimiter", ",")).replace("\\t", "\t"),
+            blanks=option("ignoreLeadingWhiteSpace").lower() == "true",
+        ),
     )
 
 
@@ -141,7 +145,7 @@ def _find_faults(source: SourceFiles, check: TextCheck, files: Sequence[str]) ->
 def _find_renamed_fields(
     source: SourceFiles, lacked: Mapping[str, Sequence[Field]], schema: T.StructType, used: Mapping[Field, bool]
 ) -> dict[str, str]:
-    """Find the JSON files that have fields under other names; see `text_files.missing_fields`."""
+    """Find the JSON files that have fields under other names; see `json_lines.missing_fields`."""
     texts = source.json_texts(list(lacked))
     closed = source.stream.ddl is not None
     found: dict[str, str] = {}
@@ -153,7 +157,7 @@ def _find_renamed_fields(
         for file, fields in lacked.items():
             names = [field[-1] for field in fields if field[:-1] == above]
             there = sorted(row["field"] for row in keys if as_read(row["file"]) == as_read(file))
-            missing = text_files.missing_fields(there, names, _names_below(schema, above), vital, closed=closed)
+            missing = json_lines.missing_fields(there, names, _names_below(schema, above), vital, closed=closed)
             if missing:
                 told, has = (", ".join(".".join((*above, name)) for name in some) for some in (missing, there))
                 found.setdefault(file, f"{FIELDS} {told}; it has {has}")

@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from patternlake.jobs.configuration.file_patterns import alone
 from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.tables import refuse_other_than_delta
-from patternlake.jobs.sources.text_files import begins_as_utf16, chunks
+from patternlake.jobs.sources.text_encodings import begins_as_utf16
+from patternlake.jobs.sources.text_files import chunks
 from patternlake.udfs.errors import SourceError
 
 if TYPE_CHECKING:

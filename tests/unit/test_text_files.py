@@ -14,11 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patternlake.jobs.sources import text_files
-from patternlake.jobs.sources.bad_files import SEVERAL
-from patternlake.jobs.sources.text_files import Faults, TextCheck, missing_fields, undecoded
+from patternlake.jobs.sources.bad_files import SEVERAL, show_line
+from patternlake.jobs.sources.csv_lines import OPEN_QUOTE, Quotes
+from patternlake.jobs.sources.json_lines import OVER_LINES, missing_fields
+from patternlake.jobs.sources.text_encodings import undecoded
+from patternlake.jobs.sources.text_files import Faults, TextCheck
 
 LINES = TextCheck(json_lines=True)
-CSV = TextCheck(quote='"', escape='"')
+CSV = TextCheck(quotes=Quotes('"', '"'))
 
 
 def wrong(check: TextCheck, *lines: str) -> str | None:
@@ -30,7 +33,7 @@ def several(line: str) -> str:
 
 
 def opened(line: str) -> str:
-    return f"{text_files.OPEN_QUOTE}: {line!r}"
+    return f"{OPEN_QUOTE}: {line!r}"
 
 
 @pytest.mark.parametrize(
@@ -94,11 +97,11 @@ def test_a_json_line_that_spark_reads_whole_or_not_at_all_is_fine(line: str) -> 
 )
 def test_json_that_goes_on_over_lines_is_told(lines: list[str]) -> None:
     first = next(filter(None, lines))
-    assert wrong(LINES, *lines) == f"{text_files.OVER_LINES}: {first!r}"
+    assert wrong(LINES, *lines) == f"{OVER_LINES}: {first!r}"
 
 
 def test_json_that_goes_on_over_lines_is_told_behind_a_mark_of_unicode() -> None:
-    assert wrong(LINES, "\ufeff{", '"a": 1}') == f"{text_files.OVER_LINES}: '{{'"
+    assert wrong(LINES, "\ufeff{", '"a": 1}') == f"{OVER_LINES}: '{{'"
 
 
 def test_a_json_line_that_is_cut_off_goes_to_quarantine_alone() -> None:
@@ -125,7 +128,7 @@ def test_lines_with_two_objects_are_told_whatever_the_objects(lines: list[list[d
     texts = ["".join(json.dumps(each, ensure_ascii=False) for each in line) for line in lines]
     told = wrong(LINES, *texts)
     first = next((text for text, line in zip(texts, lines, strict=True) if len(line) > 1), None)
-    assert told == (None if first is None else f"{SEVERAL}: {text_files.shown(first)}")
+    assert told == (None if first is None else f"{SEVERAL}: {show_line(first)}")
 
 
 @pytest.mark.parametrize("line", ['a,"b', '"a', 'a,"5"" x', 'a,"b""', 'a,"b"",c'])
@@ -139,15 +142,15 @@ def test_a_csv_line_whose_quotes_are_closed_or_no_quotes_is_fine(line: str) -> N
 
 
 def test_quotes_of_csv_are_those_of_the_options() -> None:
-    slashed = TextCheck(quote='"', escape="\\")
+    slashed = TextCheck(quotes=Quotes(quote='"', escape="\\"))
     assert wrong(slashed, r'a,"b \"c\"",d') is None
     assert wrong(slashed, r'a,"b\"') == opened(r'a,"b\"')
-    assert wrong(TextCheck(quote="'", escape="'", separator="\t"), "a\t'b") == opened("a\t'b")
-    assert wrong(TextCheck(quote="«", escape="«"), "a,«b«", "a,«b") == opened("a,«b")
-    assert wrong(TextCheck(quote='"'), r'a,"b\"', 'a,"b') == opened('a,"b')
+    assert wrong(TextCheck(quotes=Quotes(quote="'", escape="'", separator="\t")), "a\t'b") == opened("a\t'b")
+    assert wrong(TextCheck(quotes=Quotes(quote="«", escape="«")), "a,«b«", "a,«b") == opened("a,«b")
+    assert wrong(TextCheck(quotes=Quotes(quote='"')), r'a,"b\"', 'a,"b') == opened('a,"b')
     assert wrong(TextCheck(), 'a,"b') is None
     assert wrong(CSV, 'a, "b') is None
-    assert wrong(TextCheck(quote='"', escape='"', blanks=True), 'a, "b') == opened('a, "b')
+    assert wrong(TextCheck(quotes=Quotes(quote='"', escape='"', blanks=True)), 'a, "b') == opened('a, "b')
 
 
 def test_fields_are_looked_for_in_quotes_and_by_their_letters() -> None:
