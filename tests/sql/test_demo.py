@@ -119,25 +119,6 @@ def test_the_sample_configurations_load(name):
     assert Configuration.load(ROOT / "conf" / f"{name}.yaml").streams
 
 
-def test_the_full_example_has_every_key():
-    tree = yaml.safe_load((ROOT / "conf" / "full_example.yaml").read_text())
-    configuration = Configuration.load(ROOT / "conf" / "full_example.yaml")
-
-    def keys(model):
-        return {field.alias or name for name, field in type(model).model_fields.items()}
-
-    streams = tree["streams"].values()
-    assert set(tree) == keys(configuration)
-    assert {key for stream in streams for key in stream} == keys(configuration.streams["flights"])
-    assert {key for stream in streams for key in stream["source"]} == keys(configuration.streams["flights"].source)
-    assert set(tree["sketches"]["flights"]) == keys(configuration.sketches["flights"])
-    assert set(tree["trends"]["growing_delays"]) == keys(configuration.trends["growing_delays"])
-    assert set(tree["groups"]["fronts"]) == keys(configuration.groups["fronts"])
-    assert set(tree["patterns"]["three_late"]) == keys(configuration.patterns["three_late"])
-    assert set(tree["subscriptions"]["third_strike"]) == keys(configuration.subscriptions["third_strike"])
-    assert {key for alert in tree["alerts"].values() for key in alert} == keys(configuration.alerts["soon"])
-
-
 def test_every_flight_of_the_year_is_delivered_once(demo, deliveries):
     assert sum(len(deliveries.rows(month)) for month in demo[0].MONTHS) == 336_776
 

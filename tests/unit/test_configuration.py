@@ -7,11 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.streams import meaning_as_now
 from patternlake.udfs.errors import ConfigurationError
 
+EXAMPLE = Path(__file__).parents[2] / "conf" / "full_example.yaml"
 FULL = """
 database: patternlake
 location: ./lake
@@ -42,6 +44,25 @@ def stream(**keys: str) -> str:
     return "streams: {s: {source: {format: json, path: a}, time: t, name: n, " + ", ".join(
         f"{key}: {value}" for key, value in keys.items()
     ) + "}}"  # fmt: skip
+
+
+def test_the_full_example_has_every_key() -> None:
+    tree = yaml.safe_load(EXAMPLE.read_text())
+    configuration = Configuration.load(EXAMPLE)
+
+    def keys(model: object) -> set[str]:
+        return {field.alias or name for name, field in type(model).model_fields.items()}
+
+    streams = tree["streams"].values()
+    assert set(tree) == keys(configuration)
+    assert {key for stream in streams for key in stream} == keys(configuration.streams["flights"])
+    assert {key for stream in streams for key in stream["source"]} == keys(configuration.streams["flights"].source)
+    assert set(tree["sketches"]["flights"]) == keys(configuration.sketches["flights"])
+    assert set(tree["trends"]["growing_delays"]) == keys(configuration.trends["growing_delays"])
+    assert set(tree["groups"]["fronts"]) == keys(configuration.groups["fronts"])
+    assert set(tree["patterns"]["three_late"]) == keys(configuration.patterns["three_late"])
+    assert set(tree["subscriptions"]["third_strike"]) == keys(configuration.subscriptions["third_strike"])
+    assert {key for alert in tree["alerts"].values() for key in alert} == keys(configuration.alerts["soon"])
 
 
 def test_the_full_example_is_read_as_it_is_written() -> None:
