@@ -150,7 +150,7 @@ def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collecte
             most=limits.ways,
         )
         if not limits.enough and len(row_of) and np.bincount(row_of).max() >= limits.ways:
-            raise _too_many_ways()
+            raise too_many_ways()
         yield _found(table, lists, groups, row_of, offsets, kept)
     elif _settled(joiner, table):
         ended: dict[int, IntArray] = {}
@@ -182,7 +182,7 @@ def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collecte
                 # Where one row is cut, those behind it are likely to be.
                 ordered = cut == runs.OPEN
             if cut == runs.FULL or (cut == runs.CUT and not limits.enough):
-                raise _too_many_ways()
+                raise too_many_ways()
             yield _found(table, lists, groups, row_of, offsets, kept)
 
 
@@ -276,13 +276,14 @@ def _chosen(
         most = limits.ways, limits.events, EVENTS_AT_ONCE
         rows, ends, kept, at_row, cut = choose(offsets, events, chains, stream.reach, sizes, begins, last, at_row, most)
         if cut == runs.FULL or (cut == runs.CUT and not limits.enough):
-            raise _too_many_ways()
+            raise too_many_ways()
         lists = {other: sliced(*found, rows) for other, found in chosen.lists.items()}
         more = _Chosen(table.take(rows), chosen.source[rows], {**lists, slot: (ends, kept)})
         yield from _chosen(joiner, more, given, limits)
 
 
-def _too_many_ways() -> ArgumentError:
+def too_many_ways() -> ArgumentError:
+    """The error for what must be listed whole and is too long for it."""
     return ArgumentError(
         "the repeated operands of the pattern can be filled in too many ways around one partial match to list them "
         f"(more than {MOST_WAYS:,}, or too many events); narrow the pattern with WITHIN, PARTITION BY or conditions"

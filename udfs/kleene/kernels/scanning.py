@@ -135,12 +135,12 @@ def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apar
     numbers = way.operands
     conditions = [part for part in pattern.conditions if set(part.operands) <= set(numbers)]
     judged = [part for part in conditions if part.negated is None]
-    steps = _Steps(way, every=pattern.every)
-    compared = [_comparison(part, stream) for part in judged]
+    steps = StepsOfWay(way, every=pattern.every)
+    compared = [comparison_of(part, stream) for part in judged]
     mask = np.zeros((len(numbers), len(stream)), np.bool_)
     for place, number in enumerate(numbers):
         mask[place, stream.members[number]] = True
-    scan = _scan(steps, stream, mask, [made for made in compared if made is not None], strict, apart)
+    scan = scan_of(steps, stream, mask, [made for made in compared if made is not None], strict, apart)
     rest = [steps.judged(part) for part, made in zip(judged, compared, strict=True) if made is None]
     rest += [steps.steering(part) for part in pattern.steering if set(part.operands.values()) <= set(numbers)]
     most = bindings.MOST_BOUND
@@ -150,16 +150,18 @@ def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apar
     if not len(offsets):
         raise bindings.too_long()
     rows = Rows(offsets, events, np.array(numbers, np.int8)[places])
-    layout = _layout(way, conditions)
+    layout = layout_of_way(way, conditions)
     if way.order.gaps and len(rows):
         joiner = Joiner(stream, layout, 0, 0, 0)
-        rows = rows.take(np.flatnonzero(free_of_negated(joiner, _collected(layout, stream, rows))))
+        rows = rows.take(np.flatnonzero(free_of_negated(joiner, collected_rows(layout, stream, rows))))
     if pattern.aggregate_conditions and len(rows):
-        rows = rows.take(np.flatnonzero(aggregates.holding(pattern, stream, layout, _collected(layout, stream, rows))))
+        rows = rows.take(
+            np.flatnonzero(aggregates.holding(pattern, stream, layout, collected_rows(layout, stream, rows)))
+        )
     return rows
 
 
-class _Steps:
+class StepsOfWay:
     """The program of a way, and what conditions over its operands are over its steps.
 
     Attributes
@@ -219,7 +221,7 @@ class _Steps:
         )
 
 
-def _comparison(condition: Condition, stream: Stream) -> tuple[int, int, Comparison] | None:
+def comparison_of(condition: Condition, stream: Stream) -> tuple[int, int, Comparison] | None:
     """(operand on the left, operand on the right, comparison) of a condition that is one."""
     if condition.before is not None:
         if condition.operands != (condition.before,):
@@ -232,14 +234,15 @@ def _comparison(condition: Condition, stream: Stream) -> tuple[int, int, Compari
     return None if made is None else (*condition.operands, made)
 
 
-def _scan(
-    steps: _Steps,
+def scan_of(
+    steps: StepsOfWay,
     stream: Stream,
     mask: BoolArray,
     made: Sequence[tuple[int, int, Comparison]],
     strict: bool,
     apart: bool,
 ) -> Scan:
+    """A way and its events as the kernels take them; `made` has the operands of each comparison and the comparison."""
     m = len(stream)
     program = steps.program
 
@@ -275,7 +278,7 @@ def _scan(
     )
 
 
-def _endings(steps: _Steps, stream: Stream) -> tuple[IntArray, IntArray]:
+def _endings(steps: StepsOfWay, stream: Stream) -> tuple[IntArray, IntArray]:
     """`Scan.ended` and `Scan.ends`."""
     shape = (len(steps.step_of), len(stream) if steps.program.has_until else 0)
     ended, ends = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -290,7 +293,7 @@ def _endings(steps: _Steps, stream: Stream) -> tuple[IntArray, IntArray]:
     return ended, ends
 
 
-def _layout(way: Way, conditions: list[Condition]) -> Layout:
+def layout_of_way(way: Way, conditions: list[Condition]) -> Layout:
     """A slot for each operand that takes events."""
     single = way.single
     slots = tuple(Slot(number, "one" if number in single else "group", 1, None) for number in way.operands)
@@ -301,7 +304,7 @@ def _layout(way: Way, conditions: list[Condition]) -> Layout:
     return Layout(*named, (), (), (), (), negations, (), {}, no_operands)
 
 
-def _collected(layout: Layout, stream: Stream, rows: Rows) -> Collected:
+def collected_rows(layout: Layout, stream: Stream, rows: Rows) -> Collected:
     """Rows as matches by slot."""
     k = len(rows)
     match = np.repeat(np.arange(k), np.diff(rows.offsets))
