@@ -31,9 +31,10 @@ Readings chosen where SPEC 3 leaves room:
   @(t(C) - t(B) < 1 HOUR) WITHIN 5 MIN`` the C counts an hour after B, not five minutes after A. A condition ``@`` of no
   negated operand is one of WHERE. ``A , !X``: the event directly behind A alone counts; ``!X , A``: the one directly
   before it.
-- *Groups under a repetition* count every number of rounds, one after another, each of one event at least. A condition
-  whose operands all stand in the same repeated group is judged in each round, another for all kept events; ``b[i-1]``
-  is the event of b kept before, perhaps of an earlier round. Aggregates are always of all kept events of their operand.
+- *Groups under a repetition* count every number of rounds, one after another, each of one event at least. Under ``&``
+  such a group is one block, as a repeated operand is. A condition whose operands all stand in the same repeated group
+  is judged in each round, another for all kept events; ``b[i-1]`` is the event of b kept before, perhaps of an earlier
+  round. Aggregates are always of all kept events of their operand.
 - *A condition with aggregates*, ``b[last].x`` or ``b[2].x`` is asked of whole matches, as ``!X`` is: it says which
   count, and never what is collected. An operand without events has a COUNT of 0, all else of it is NULL; a conjunct
   that names another operand besides does not apply where that has no event, nor where ``b[2]`` is not there.

@@ -14,7 +14,7 @@ from patternlake.udfs.errors import PredicateError, UnsupportedOperatorError
 from patternlake.udfs.kleene.query import KleenePattern
 
 POLICIES = ("skip_till_any", "skip_till_next", "strict")
-UNTAKEN = {"skip_till_any": {"conjunction", "group", "steering", "after_match"}}
+UNTAKEN = {"skip_till_any": {"conjunction", "steering", "after_match"}}
 
 
 class Found(NamedTuple):

@@ -191,6 +191,20 @@ ANSWERED = (
     # Groups under a repetition.
     Answered("group", ANY, "(a ; b)+", "a1 b2 a3 b4", ("a1 b2", "a1 b2 a3 b4", "a1 b4", "a3 b4"), repetition="all"),
     Answered("group", ANY, "(a ; b){2} ; c", "a1 b2 a3 b4 c5", ("a1 b2 a3 b4 c5",), repetition="all"),
+    Answered(
+        "group",
+        ANY,
+        "(a ; b)+ WHERE a.x = b.x",
+        "a1=1 b2=2 b3=1 a4=2 b5=2",
+        ("a1 b3", "a1 b3 a4 b5", "a4 b5"),
+        repetition="all",
+    ),
+    # Under '&' a repeated group is one block.
+    Answered("group", ANY, "(a ; b)+ & c", "a1 b2 c3 a4 b5", ("a1 b2 c3", "c3 a4 b5"), repetition="all"),
+    Answered("group", ANY, "(a , b)+ ; c", "a1 x2 b3 a4 b5 c6", ("a4 b5 c6",), repetition="all"),
+    Answered("group", ANY, "((a ; b) | c){2}", "a1 c2 b3 c4", ("a1 b3 c4", "c2 c4"), repetition="all"),
+    Answered("group", ANY, "(b ; c)+ UNTIL u", "b1 c2 u3 b4 c5", ("b1 c2", "b4 c5"), repetition="all"),
+    Answered("group", ANY, "(a ; b)+ ; !x WITHIN 4 EVENTS", "a1 b2 a3 x4 b5", ("a3 b5",), repetition="all"),
     Answered("group", NEXT, "(a ; b)+ ; c", "a1 b2 a3 b4 a5 c6", ("a1 b2 a3 b4 c6", "a3 b4 c6")),
     Answered("group", NEXT, "(a | b){2} ; c", "a1 b2 c3", ("a1 b2 c3",)),
     Answered("group", NEXT, "x ; (a ; b)* ; c", "x1 a2 c3 b4 c5", ("x1 a2 b4 c5",)),

@@ -49,7 +49,8 @@ class Order:
 
     `adjacent`: where both sets of slots have events, the first event of the second is the one directly behind the last
     of the first. `untils`: between the first and the last event of the slots there is none that ends them. `rounds`:
-    each of these sets of slots has an event. `left_out`: operands of groups without rounds.
+    each of these sets of slots has an event. `left_out`: operands of groups without rounds. `blocks`: sets of slots
+    between which no other slot stands, those of each repeated group.
     """
 
     slots: tuple[Slot, ...] = ()
@@ -58,6 +59,7 @@ class Order:
     absences: tuple[Absence, ...] = ()
     rounds: tuple[frozenset[Slot], ...] = ()
     left_out: frozenset[str] = frozenset()
+    blocks: tuple[frozenset[Slot], ...] = ()
 
     @property
     def names(self) -> frozenset[str]:
@@ -99,7 +101,9 @@ def repeated(asked: Asked, node: tree.Repetition, rounds: tuple[int, ...]) -> li
             each = [orders_of(asked, node.item, (*rounds, at)) for at in range(count)]
             for parts in product(*each):
                 whole = behind(parts, node)
-                found.append(replace(whole, rounds=(*whole.rounds, *(frozenset(part.slots) for part in parts))))
+                each_round = tuple(frozenset(part.slots) for part in parts)
+                blocks = (*whole.blocks, frozenset(whole.slots))
+                found.append(replace(whole, rounds=(*whole.rounds, *each_round), blocks=blocks))
     if node.until is None:
         return found
     return [replace(order, untils=(*order.untils, (frozenset(order.slots), node.until))) for order in found]
@@ -130,18 +134,31 @@ def behind(parts: Sequence[Order], node: tree.Node) -> Order:
 
 
 def beside(parts: Sequence[Order]) -> list[Order]:
-    """All parts at once: every way to interleave their slots."""
+    """All parts at once: every way to interleave their slots that leaves repeated groups whole."""
     adjacent = tuple(pair for part in parts for pair in part.adjacent)
     untils = tuple(until for part in parts for until in part.untils)
     absences = tuple(absence for part in parts for absence in part.absences)
     rest = left_over(parts)
-    return [Order(slots, adjacent, untils, absences, *rest) for slots in interleaved([part.slots for part in parts])]
+    return [
+        Order(slots, adjacent, untils, absences, *rest)
+        for slots in interleaved([part.slots for part in parts])
+        if all(is_together(slots, block) for part in parts for block in part.blocks)
+    ]
 
 
-def left_over(parts: Sequence[Order]) -> tuple[tuple[frozenset[Slot], ...], frozenset[str]]:
-    """The rounds of all parts, and all that they leave out."""
+def is_together(slots: Sequence[Slot], block: frozenset[Slot]) -> bool:
+    """Whether no other slot stands between those of a block."""
+    at = [place for place, slot in enumerate(slots) if slot in block]
+    return not at or at[-1] - at[0] + 1 == len(at)
+
+
+def left_over(
+    parts: Sequence[Order],
+) -> tuple[tuple[frozenset[Slot], ...], frozenset[str], tuple[frozenset[Slot], ...]]:
+    """The rounds of all parts, all that they leave out, and their blocks."""
     rounds = tuple(one for part in parts for one in part.rounds)
-    return rounds, frozenset[str]().union(*(part.left_out for part in parts))
+    blocks = tuple(block for part in parts for block in part.blocks)
+    return rounds, frozenset[str]().union(*(part.left_out for part in parts)), blocks
 
 
 def interleaved(parts: Sequence[tuple[Slot, ...]]) -> list[tuple[Slot, ...]]:

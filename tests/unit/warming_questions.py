@@ -78,7 +78,7 @@ from patternlake.udfs.trends.request import TrendsRequest
 from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
 from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows
 
-UNORDERED = {"group", "steering", "after_match"}
+UNORDERED = {"steering", "after_match"}
 """Forms that `skip_till_any` does not take."""
 
 

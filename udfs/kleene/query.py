@@ -26,7 +26,7 @@ from patternlake.udfs.kleene.aggregate_conditions import (
 )
 from patternlake.udfs.kleene.deadlines import Deadline, deadline_of
 from patternlake.udfs.kleene.linearizations import Gap, Linearization, linearizations_of
-from patternlake.udfs.kleene.refusals import refuse_untaken
+from patternlake.udfs.kleene.refusals import refuse_untaken, repeated_groups
 from patternlake.udfs.kleene.ways import Way, ways_of
 from patternlake.udfs.language.predicate.aggregates import aggregates_in, operand_of
 from patternlake.udfs.language.predicate.expressions import Aggregate, EqualAlong
@@ -162,9 +162,10 @@ class KleenePattern:
     operands
         In text order, negated ones too.
     linearizations
-        The orders whose union the pattern is; under other policies than ``skip_till_any`` those of its ways.
+        The orders whose union the pattern is; those of its ways, where it has such.
     ways
-        What ``skip_till_next`` and ``strict`` try for a start, one after another; none under ``skip_till_any``.
+        What ``skip_till_next`` and ``strict`` try for a start, one after another. Under ``skip_till_any`` there are
+        none but of a pattern with repeated groups, which is the union of all of them.
     constants
         Conjuncts over no operand.
     conditions
@@ -455,7 +456,9 @@ class _Compiler:
         repeated = frozenset(
             n for n, one in enumerate(self.named) if not (self.least(n) == self.most(n) == 1 or one.negated)
         )
-        self.ways = ways_of(query, nodes, repeated) if policy != "skip_till_any" else ()
+        self.scans = policy != "skip_till_any"
+        grouped = any(repeated_groups(query.pattern))
+        self.ways = ways_of(query, nodes, repeated) if self.scans or grouped else ()
         self.linearizations = tuple(dict.fromkeys(way.order for way in self.ways)) or linearizations_of(
             query, nodes, repeated
         )
@@ -542,7 +545,7 @@ class _Compiler:
         if conjunct.variables:
             raise conjunct.error("join variables ($x) belong to subscriptions; compare operands, as in a.x = b.x")
         if aggregates_in(conjunct):
-            steering = steering_condition(conjunct, self.named, self.most, self.groups) if self.ways else None
+            steering = steering_condition(conjunct, self.named, self.most, self.groups) if self.scans else None
             if steering is not None:
                 before = {number for number in (steering.before,) if number is not None}
                 self.check(conjunct, sorted(set(steering.operands.values())), before)

@@ -33,18 +33,31 @@ def refuse_untaken(query: Query, policy: str, *, every: bool = False) -> None:
     UnsupportedOperatorError
         The place is the first such one.
     """
-    rules = (*_RULES, _rounds_that_begin_with_nothing) if every else _RULES
+    rules = _RULES
+    if policy == ANY:
+        rules = (*rules, _rounds_without_end if every else _repeated_groups)
+    elif every:
+        rules = (*rules, _rounds_that_begin_with_nothing)
     refusals = [refusal for rule in rules for refusal in rule(query, policy)]
     if refusals:
         place, message = min(refusals, key=lambda refusal: refusal[0].start)
         raise UnsupportedOperatorError(message, query.text, place.start, place.end)
 
 
-def _repeated_groups(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in _outside_negations(query.pattern) if policy == ANY else ():
+def repeated_groups(pattern: Node) -> Iterator[Repetition]:
+    """The groups of a pattern that are repeated, but for what is negated."""
+    for node in _outside_negations(pattern):
         if isinstance(node, Repetition) and not isinstance(node.item, Event):
-            message = "policy skip_till_any repeats only a name, not what stands in parentheses"
-            yield node.item.span, f"{message}; skip_till_next and strict repeat groups"
+            yield node
+
+
+def _repeated_groups(query: Query, policy: str) -> Iterator[Refusal]:
+    for node in repeated_groups(query.pattern):
+        message = "policy skip_till_any repeats what stands in parentheses only with repetition => 'all'"
+        yield (
+            node.item.span,
+            f"{message}, which match_pattern takes; skip_till_next and strict repeat groups without it",
+        )
 
 
 def _time_conditions(query: Query, policy: str) -> Iterator[Refusal]:
@@ -86,14 +99,10 @@ def _repeats(node: Node) -> bool:
 
 
 def _negation_in_rounds(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in _outside_negations(query.pattern):
-        if isinstance(node, Repetition) and not isinstance(node.item, Event):
-            for inner in node.walk():
-                if isinstance(inner, Negation):
-                    yield (
-                        inner.sign,
-                        "'!' (not) stands in a repeated group; write it before or behind the group",
-                    )
+    for node in repeated_groups(query.pattern):
+        for inner in node.walk():
+            if isinstance(inner, Negation):
+                yield inner.sign, "'!' (not) stands in a repeated group; write it before or behind the group"
 
 
 def _one_until(query: Query, policy: str) -> Iterator[Refusal]:
@@ -108,13 +117,12 @@ def _rounds_that_begin_with_nothing(query: Query, policy: str) -> Iterator[Refus
     """Under ``repetition => 'all'``: a round behind the first, or an alternative of one, that may leave out its first
     operand. Where it does, the event that it leaves out would not be seen to begin the round.
     """
-    for node in _outside_negations(query.pattern) if policy != ANY else ():
-        if isinstance(node, Repetition) and not isinstance(node.item, Event):
-            chooses = any(isinstance(inner, Disjunction) for inner in node.item.walk())
-            first = next(_optional_beginnings(node.item), None)
-            if first is not None and (chooses or node.maximum != 1):
-                message = "repetition => 'all' does not take a repeated group that may begin without this"
-                yield first.sign, f"{message}; begin it with what takes an event, or ask with repetition => 'maximal'"
+    for node in repeated_groups(query.pattern):
+        chooses = any(isinstance(inner, Disjunction) for inner in node.item.walk())
+        first = next(_optional_beginnings(node.item), None)
+        if first is not None and (chooses or node.maximum != 1):
+            message = "repetition => 'all' does not take a repeated group that may begin without this"
+            yield first.sign, f"{message}; begin it with what takes an event, or ask with repetition => 'maximal'"
 
 
 def _optional_beginnings(node: Node) -> Iterator[Node]:
@@ -129,8 +137,70 @@ def _optional_beginnings(node: Node) -> Iterator[Node]:
             yield from _optional_beginnings(child)
 
 
+def _rounds_without_end(query: Query, policy: str) -> Iterator[Refusal]:
+    """Repeated groups in which an event may go on with a complete round as well as begin the next one.
+
+    Without them each row is found in one way alone.
+    """
+    for node in repeated_groups(query.pattern):
+        # By what they are: two operands of one name are equal.
+        further = {id(event) for event in _further_events(node.item)}
+        both = [event for event in _first_events(node.item) if id(event) in further]
+        if both and node.maximum != 1:
+            place = both[0].span
+            name = query.text[place.start : place.end]
+            message = f"{name} may go on with a round of this group, or begin the next one"
+            yield (
+                place,
+                f"{message}; under skip_till_any write it so that one of both is out, as (A | B)+ for (A+ | B)+, or "
+                "ask with policy => 'skip_till_next'",
+            )
+
+
+def _may_be_empty(node: Node) -> bool:
+    if isinstance(node, Repetition):
+        return node.minimum == 0
+    if isinstance(node, Event):
+        return False
+    empty = [_may_be_empty(child) for child in node.children()]
+    if isinstance(node, Disjunction):
+        return any(empty)
+    return sum(empty) >= node.count if isinstance(node, SomeOf) else all(empty)
+
+
+def _first_events(node: Node) -> list[Event]:
+    """The operands that may take the first event of a part."""
+    if isinstance(node, Event):
+        return [node]
+    if isinstance(node, Repetition):
+        return _first_events(node.item)
+    found = []
+    for child in node.children():
+        found += _first_events(child)
+        if isinstance(node, Sequence | Contiguous) and not _may_be_empty(child):
+            break
+    return found
+
+
+def _further_events(node: Node) -> list[Event]:
+    """The operands that may take an event more of a part that is complete."""
+    if isinstance(node, Event):
+        return []
+    if isinstance(node, Repetition):
+        more = node.maximum is None or node.maximum > max(1, node.minimum)
+        return [*_further_events(node.item), *(_first_events(node.item) if more else ())]
+    found = []
+    for child in reversed(node.children()):
+        found += _further_events(child)
+        left_out = isinstance(node, SomeOf) and node.count < len(node.children())
+        if (left_out or _may_be_empty(child)) and not isinstance(node, Disjunction):
+            found += _first_events(child)
+        elif isinstance(node, Sequence | Contiguous):
+            break
+    return found
+
+
 _RULES: tuple[Callable[[Query, str], Iterator[Refusal]], ...] = (
-    _repeated_groups,
     _time_conditions,
     _negation_inside_run,
     _negation_in_rounds,

@@ -128,8 +128,13 @@ def warm_patterns() -> None:
         "(a ; b+ | c)+ ; a AS d WHERE b[i].x > b[i-1].x AND d.x > a.x PARTITION BY key",
         "a & (b+ ; c) WHERE b[i].x + SUM(b.x) < 9 AND c.x < LAST(b.x) PARTITION BY key",
     )
+    rounds = (
+        "((a ; b+) | c)+ ; a AS d WHERE b[i].x > b[i-1].x AND d.x > a.x PARTITION BY key WITHIN 9 MIN",
+        "(a , b?)+ UNTIL c PARTITION BY key",
+    )
     for (policy, after_match), truncate, repetition in product(_POLICIES, (False, True), REPETITION):
-        for pattern in asked if policy == "skip_till_any" else (*asked, *greedy):
+        further = greedy if policy != "skip_till_any" else rounds if repetition == "all" else ()
+        for pattern in (*asked, *further):
             given: dict[str, object] = {
                 "stream": "s", "pattern": pattern, "policy": policy, "after_match": after_match,
                 "repetition": repetition,

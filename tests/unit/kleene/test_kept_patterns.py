@@ -33,7 +33,7 @@ from patternlake.udfs.published import NameCount, Published, PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 
 STREAM = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
-FORMS = ("directly", "optional", "bounded", "until", "some_of", "all")
+FORMS = ("directly", "optional", "bounded", "until", "some_of", "all", "group")
 Part = tuple[str | None, ...]
 Found = tuple[Part, str]
 """A match: its partition, and its bindings as text."""

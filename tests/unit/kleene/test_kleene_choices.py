@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from math import comb
 
 import pytest
-from naive.kleene import Event
+from naive.kleene import Event, matches
 from naive.kleene_kernels import compiled, events_of, rows_of
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.events import Events
+from patternlake.udfs.kleene.kernels import walking
 from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
 from patternlake.udfs.kleene.kernels.picks import Pick
 from patternlake.udfs.kleene.query import KleenePattern
@@ -94,6 +95,89 @@ def test_first_choices_of_which_neighbours_are_compared() -> None:
     pattern, events = asked(text, "a" + "b" * 24 + "c")
     every = tuple(range(2, 26))
     assert first(pattern, events, 3) == [every, every[:-1], (*every[:-2], 25)]
+
+
+def test_more_rounds_than_can_be_listed_are_refused_and_the_first_are_found() -> None:
+    pattern, events = asked("a ; (b ; d)+ ; c", "a" + "bd" * 200 + "c")
+    with pytest.raises(ArgumentError, match=r"at least 4,611,686,018,427,387,904 matches"):
+        match_events(pattern, events)
+    every = list(range(2, 402, 2))
+    assert [list(row) for row in first(pattern, events, 3)] == [every, every[:-1], every[:-1]]
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 40])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(p ; q)+ DEFINE p AS x < 5, q AS x > 1",
+        "(p | q)+ DEFINE p AS x < 5, q AS x > 1",
+        "((a ; b) | p)+ ; p AS d DEFINE p AS x > 1",
+        "(p ; q)+ DEFINE p AS x < 5, q AS x > 1 WHERE SUM(p.x) > 3",
+        "(p ; q)+ DEFINE p AS x < 5, q AS x > 1 WHERE ABS(p.x - q.x) <= 2 WITHIN 4 EVENTS",
+    ],
+)
+@pytest.mark.parametrize("rising", [True, False])
+def test_the_first_rounds_are_the_first_of_all(text: str, most: int, rising: bool) -> None:
+    letters = "abaabab"
+    stream = [
+        Event(at if rising else 2 + at - 3 * (at % 3), at * 60_000_000, name, {"x": float(at)})
+        for at, name in enumerate(letters, start=1)
+    ]
+    found = match_events(
+        compiled(text, TYPES, repetition="all"), events_of([stream], TYPES), max_matches=most, truncate=True
+    )
+    wanted = matches(text, stream, TYPES, repetition="all")
+    assert [row for _, row in rows_of(found)] == wanted[:most]
+    assert found.truncated == (len(wanted) > most)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(a ; b)+",
+        "(a , b)* ; c",
+        "c? ; ((a ; b?) | c)+",
+        "((a ; b)+ , c){1,}",
+        "(a | b)+ WITHIN 4 EVENTS",
+        "(a? , b)+ ; c WITHIN 5 EVENTS",
+        "(P ; b*)+ DEFINE P AS x < 6 WITHIN 6 EVENTS",
+    ],
+)
+def test_choices_of_rounds_are_counted_without_a_list_of_them(text: str) -> None:
+    pattern, events = asked(text, "abacbcabb")
+    assert count_matches(pattern, events) == len(match_events(pattern, events))
+
+
+def test_millions_of_rounds_are_counted() -> None:
+    pattern, events = asked("x ; (a ; b)+ ; c", "x" + "ab" * 24 + "c")
+    # Pairs of an a and a later b, one after another: as many as ways to choose an even number of 48 in turn.
+    assert count_matches(pattern, events) == sum(comb(24 + size, 2 * size) for size in range(1, 25))
+    with pytest.raises(ArgumentError, match=r"at least \d{1,3}(,\d{3})+ matches"):
+        match_events(pattern, events)
+
+
+def test_rounds_that_lead_nowhere_end_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "MOST_LOST", 100_000)
+    pattern, events = asked("(a ; b){20}", "ab" * 19)
+    with pytest.raises(
+        ArgumentError, match="behind the event at position 1 \\(more than 100,000 that lead to no match"
+    ):
+        match_events(pattern, events)
+
+
+def test_rounds_of_which_few_count_end_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "MOST_WAYS", 10_000)
+    pattern, events = asked("(a ; b)+ WHERE SUM(a.x) < 0", "ab" * 19)
+    with pytest.raises(ArgumentError, match="too many ways"):
+        match_events(pattern, events, max_matches=10, truncate=True)
+
+
+def test_what_cannot_end_inside_the_window_is_not_begun() -> None:
+    pattern, events = asked("(a ; b)+ ; c WITHIN 40 EVENTS", "ab" * 4_000 + "c")
+    with pytest.raises(ArgumentError, match="at least"):
+        match_events(pattern, events)
+    pattern, events = asked("(a , b)+ ; c WITHIN 9 EVENTS", "ab" * 50_000 + "c")
+    assert len(match_events(pattern, events)) == 15
 
 
 @pytest.mark.parametrize(("least", "count"), [("b{1,2}", comb(24, 2)), ("b{3}", comb(24, 3)), ("b?", 24)])

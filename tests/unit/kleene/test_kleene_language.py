@@ -20,6 +20,8 @@ from naive.kleene_random import TYPES, Language, random_events, random_plan
 from naive.kleene_steps import NoSkipError, TooManyError
 
 from patternlake.udfs.errors import ArgumentError, PredicateError, UnsupportedOperatorError
+from patternlake.udfs.kleene.refusals import repeated_groups
+from patternlake.udfs.language.query.parser import parse
 
 SCANNED = (
     "absence",
@@ -36,11 +38,12 @@ SCANNED = (
     "after_match",
 )
 TAKEN: dict[str, tuple[str, ...]] = {
-    ANY: ("absence", "deadline", "directly", "optional", "bounded", "until", "some_of", "all"),
+    ANY: ("absence", "deadline", "directly", "optional", "bounded", "until", "some_of", "all", "group"),
     NEXT: SCANNED,
     STRICT: SCANNED,
 }
 """The forms that the kernels match, by policy."""
+REFUSED = ("more than 500 orders", "may begin without this", "may go on with a round")
 
 WORKED = [case for case in ANSWERED if case.form in TAKEN[case.policy]]
 
@@ -54,15 +57,23 @@ def question(rng: random.Random, policy: str, forms: Collection[str]) -> Languag
         except PredicateError:
             continue
         except UnsupportedOperatorError as error:
-            if "more than 500 orders" not in error.message and "may begin without this" not in error.message:
+            if not any(said in error.message for said in REFUSED):
                 raise
             continue
         return asked
 
 
-def check(rng: random.Random, policy: str, *, events: int) -> None:
+def question_with_groups(rng: random.Random) -> Language:
+    """A random question with a group that is repeated under skip_till_any."""
+    while True:
+        asked = question(rng, ANY, [form for form in TAKEN[ANY] if form in ("all", "group") or rng.random() < 0.4])
+        if any(repeated_groups(parse(asked.text).pattern)):
+            return asked
+
+
+def check(rng: random.Random, policy: str, *, events: int, groups: bool = False) -> None:
     forms = [form for form in TAKEN[policy] if rng.random() < 0.5]
-    asked = question(rng, policy, forms)
+    asked = question_with_groups(rng) if groups else question(rng, policy, forms)
     # Every place to stop is every number of events of each repetition, to the oracle.
     events = events if asked.repetition == "maximal" else min(events, 7)
     streams = [random_events(rng, rng.randint(0, events)) for _ in range(rng.choice([1, 1, 2]))]
@@ -149,6 +160,12 @@ def test_all_matches_are_those_of_the_oracle(rng: random.Random) -> None:
     check(rng, ANY, events=7)
 
 
+@settings(max_examples=40)
+@given(SEEDED)
+def test_repeated_groups_give_every_choice_that_the_oracle_gives(rng: random.Random) -> None:
+    check(rng, ANY, events=7, groups=True)
+
+
 @settings(max_examples=100)
 @given(SMALL)
 def test_scans_find_what_the_oracle_finds(rng: random.Random) -> None:
@@ -160,6 +177,13 @@ def test_scans_find_what_the_oracle_finds(rng: random.Random) -> None:
 @given(SEEDED)
 def test_all_matches_are_those_of_the_oracle_in_thousands_of_cases(rng: random.Random) -> None:
     check(rng, ANY, events=8)
+
+
+@pytest.mark.slow
+@settings(max_examples=4000)
+@given(SEEDED)
+def test_repeated_groups_give_every_choice_that_the_oracle_gives_in_thousands_of_cases(rng: random.Random) -> None:
+    check(rng, ANY, events=8, groups=True)
 
 
 @pytest.mark.slow

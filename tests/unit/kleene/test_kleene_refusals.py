@@ -11,7 +11,7 @@ from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan
 
 REFUSED = [
-    ("A ; (B ; C)+", "^(B ; C)^", "repeats only a name"),
+    ("A ; (B ; C)+", "^(B ; C)^", "only with repetition => 'all'"),
     ("A ; B@(t(2) < 5 MIN)", "B^@^", "'@'"),
     ("A ; B WITHIN 5 EVENTS SLIDE 2 EVENTS", "^SLIDE 2 EVENTS^", "SLIDE"),
     ("A ; !(B*) ; C", "^!^(B*)", "may be without events"),
@@ -70,6 +70,42 @@ def test_every_choice_needs_rounds_that_begin_with_an_event(text: str) -> None:
 @pytest.mark.parametrize("text", ["(A ; B?)+", "(A? ; B)?", "((A+ ; B) | C){2}"])
 def test_every_choice_takes_rounds_that_begin_with_an_event(text: str) -> None:
     compiled(text, TYPES, policy="strict", repetition="all")
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "(^A^+ | B)+",
+        "(^A^? ; B?)+",
+        "x ; (2 OF (^A^, B, C)){2}",
+        "((^A^ ; B)+ ; C?)*",
+        "(^A^+ & B)+",
+        "(B? ; ^A^{1,2} ; B? AS d){3,}",
+    ],
+)
+def test_rounds_whose_end_is_open_are_refused(marked: str) -> None:
+    before, place, after = marked.split("^")
+    with pytest.raises(PatternError, match="may go on with a round of this group, or begin the next one") as raised:
+        compiled(before + place + after, TYPES, repetition="all")
+    assert (raised.value.start, raised.value.end) == (len(before), len(before + place))
+    compiled(before + place + after, TYPES, policy="skip_till_next")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(A? ; B)+",
+        "(A+ ; B)+",
+        "(A ; B*){2,3}",
+        "(B ; A ; B? AS d)+",
+        "(A & B)+",
+        "((A ; B)+ ; C)*",
+        "(A+)?",
+        "(A{2} | B){2}",
+    ],
+)
+def test_rounds_whose_end_is_known_are_taken(text: str) -> None:
+    assert compiled(text, TYPES, repetition="all").ways
 
 
 def test_too_many_orders_are_refused() -> None:

@@ -32,6 +32,7 @@ from patternlake.udfs.kleene.kernels.linearized import (
 from patternlake.udfs.kleene.kernels.pieces import possible_events, precedes
 from patternlake.udfs.kleene.kernels.ranges import first_event_ranges, positions_rise, whole_parts
 from patternlake.udfs.kleene.kernels.scanning import per_start
+from patternlake.udfs.kleene.kernels.walking import count_ways, walk_ways
 from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.plans.trees import Plan
 from patternlake.udfs.kleene.query import KleenePattern
@@ -105,7 +106,9 @@ def match_events(
     if work is not None:
         _note_classes(pattern, stream, len(events), work)
     keeper = Keeper(events, max_matches, truncate)
-    if policy == "skip_till_any":
+    if policy == "skip_till_any" and pattern.ways:
+        walk_ways(pattern, stream, keeper, begins)
+    elif policy == "skip_till_any":
         _every(pattern, stream, keeper, plan, begins, work, replanning)
     else:
         rows = per_start(pattern, stream, strict=policy == "strict", after_match=after_match)
@@ -191,8 +194,11 @@ def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None =
     Notes
     -----
     Where ``*`` stands beside ``|`` or ``&``, orders of the pattern may share rows; the rows are listed to be counted.
+    With repeated groups, beyond `walks.MOST_COUNTED` rows so many are counted.
     """
     stream = stream_of(pattern, events)
+    if pattern.ways:
+        return count_ways(pattern, stream)
     linearizations = planned_linearizations(pattern, stream, plan, None)
     if _may_repeat(pattern):
         return _total(pattern, events, stream, linearizations, None)

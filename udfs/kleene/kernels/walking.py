@@ -1,0 +1,274 @@
+"""``skip_till_any`` with repeated groups (``repetition => 'all'``): the matches of all ways of a pattern.
+
+Source: SPEC section 3. Each way is walked by itself (`walks`). Comparisons of two values are judged on the way down, as
+in `scans`; conditions of other forms, absences and aggregates of what comes out, a share at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.kleene.events import Stream
+from patternlake.udfs.kleene.kernels import aggregates, bindings, walks
+from patternlake.udfs.kleene.kernels.bindings import Rows
+from patternlake.udfs.kleene.kernels.collecting import MOST_WAYS, too_many_ways
+from patternlake.udfs.kleene.kernels.gaps import free_of_negated
+from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, Joiner, shares
+from patternlake.udfs.kleene.kernels.keeping import Keeper
+from patternlake.udfs.kleene.kernels.ranges import positions_rise
+from patternlake.udfs.kleene.kernels.scanning import (
+    StepsOfWay,
+    collected_rows,
+    comparison_of,
+    layout_of_way,
+    scan_of,
+)
+from patternlake.udfs.kleene.kernels.steps import ENDLESS
+from patternlake.udfs.kleene.kernels.tables import expanded
+from patternlake.udfs.kleene.query import Condition, KleenePattern
+from patternlake.udfs.kleene.ways import Way
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import evaluate
+from patternlake.udfs.language.predicate.references import Reference
+from patternlake.udfs.limits import too_many
+
+FEWEST_ROWS, MOST_ROWS = 1 << 12, 1 << 17
+"""Matches that a walk writes before they are judged."""
+MOST_LOST = 20_000_000
+"""Nodes of one start that lead to no match."""
+LONGEST = 1 << 18
+"""Events of one match."""
+
+
+def walk_ways(pattern: KleenePattern, stream: Stream, keeper: Keeper, begins: BoolArray | None) -> None:
+    """Find the matches of all ways of a pattern.
+
+    Parameters
+    ----------
+    pattern, stream
+        What is matched.
+    keeper
+        Is given the matches, at least those that it asks for.
+    begins
+        As of `matching.match_events`.
+
+    Raises
+    ------
+    ArgumentError
+        There are more matches than the keeper takes; one event begins too many of which few count, or goes on in too
+        many ways that lead to no match.
+    """
+    alike: dict[frozenset[int], list[Way]] = {}
+    for way in dict.fromkeys(pattern.ways):
+        alike.setdefault(frozenset(way.operands), []).append(way)
+    in_order = positions_rise(stream)
+    for ways in alike.values():
+        found = (rows for way in ways for rows in _Walk(pattern, way, stream, keeper, begins, in_order).matches())
+        if len(ways) == 1:
+            for rows in found:
+                keeper.add(rows)
+            continue
+        # Ways with the same operands differ in what must be absent: they may share matches.
+        parts, held, most = [bindings.no_rows()], 0, keeper.most + 1
+        for rows in found:
+            parts.append(rows)
+            held += len(rows)
+            if held > 4 * most:
+                parts = [bindings.first_rows(parts, keeper.events, most)]
+                held = len(parts[0])
+        keeper.add(bindings.first_rows(parts, keeper.events, most))
+
+
+def count_ways(pattern: KleenePattern, stream: Stream) -> int:
+    """How many matches all ways of a pattern have; they are listed where counts of repetitions, conditions or ``&``
+    leave no other way to know. Beyond `walks.MOST_COUNTED` so many are counted.
+    """
+    everything = Keeper(stream.events, walks.MOST_COUNTED, truncate=False)
+    made = [_Walk(pattern, way, stream, everything, None, False) for way in dict.fromkeys(pattern.ways)]
+    if len({one.way.operands for one in made}) == len(made) and all(one.counted for one in made):
+        return min(walks.MOST_COUNTED, sum(one.count() for one in made))
+    walk_ways(pattern, stream, everything, None)
+    return len(everything.first())
+
+
+class _Walk:
+    """The walk of one way."""
+
+    def __init__(
+        self,
+        pattern: KleenePattern,
+        way: Way,
+        stream: Stream,
+        keeper: Keeper,
+        begins: BoolArray | None,
+        in_order: bool,
+    ) -> None:
+        self.pattern, self.way, self.stream, self.keeper = pattern, way, stream, keeper
+        numbers = way.operands
+        conditions = [part for part in pattern.conditions if set(part.operands) <= set(numbers)]
+        self.layout = layout_of_way(way, conditions)
+        self.steps = StepsOfWay(way, every=False)
+        judged = [(part, comparison_of(part, stream)) for part in conditions if part.negated is None]
+        self.rest = [part for part, made in judged if made is None]
+        self.filtered = bool(way.order.gaps or pattern.aggregate_conditions or self.rest)
+        # The first matches are the first in the answer.
+        self.stops = keeper.truncate and in_order
+        mask = np.zeros((len(numbers), len(stream)), np.bool_)
+        for place, number in enumerate(numbers):
+            mask[place, stream.members[number]] = True
+        self.follows = walks.follows_of(way.root, {number: place for place, number in enumerate(numbers)})
+        stop = stream.offsets[stream.part + 1]
+        self.earliest = walks.earliest_ends(mask, stop, np.ascontiguousarray(stream.ordinal), self.follows)
+        mask &= self.earliest < ENDLESS
+        compared = [made for _, made in judged if made is not None]
+        self.scan = scan_of(self.steps, stream, mask, compared, False, False)
+        self.counted = not (self.filtered or compared) and walks.says_all(way.root)
+        # Who else begins a match is found at the root of its walk.
+        starts = mask.any(axis=0)
+        if begins is not None:
+            starts &= begins[stream.source]
+        self.starts = np.flatnonzero(starts).astype(np.int64)
+
+    def matches(self) -> Iterator[Rows]:
+        """The matches that count, in the order of first events; at least those that are asked for."""
+        if self.counted and not self.keeper.truncate:
+            # Too many are refused before any is listed.
+            total = self.count()
+            if total > self.keeper.most:
+                raise too_many(total, self.keeper.most, complete=False)
+        rows = min(MOST_ROWS, max(FEWEST_ROWS, self.keeper.most + 1))
+        path = walks.new_path(self.steps.program, rows=256, lanes=64, depth=64)
+        found = walks.new_found(rows, 16 * rows)
+        progress = np.zeros(6, np.int64)
+        progress[walks.DEPTH] = -1
+        counts = np.zeros(self.stream.parts, np.int64)
+        while True:
+            came_for = walks.walk_on(self.scan, self.earliest, self.starts, path, found, progress, MOST_LOST)
+            if came_for == walks.LOST:
+                raise self.lost(int(progress[walks.START]))
+            if came_for in (walks.WAYS, walks.LANES, walks.LONGER):
+                path = walks.wider(path, came_for)
+                if path.kept.shape[1] > LONGEST or path.kept.size > bindings.MOST_BOUND:
+                    raise bindings.too_long()
+                continue
+            count = int(progress[walks.FOUND])
+            if came_for == walks.FULL and not count:
+                found = walks.new_found(2 * len(found.offsets), 2 * len(found.events))
+                if len(found.events) > bindings.MOST_BOUND:
+                    raise bindings.too_long()
+                continue
+            some = self.counting(found, count)
+            progress[walks.FOUND] = 0
+            np.add.at(counts, self.stream.part[some.events[some.offsets[:-1]]], 1)
+            yield Rows(some.offsets, self.stream.source[some.events], some.operands)
+            if came_for == walks.DONE:
+                return
+            if self.stops:
+                self.skip(progress, counts)
+            elif (self.filtered or self.keeper.truncate) and progress[walks.ROWS] > max(MOST_WAYS, self.keeper.most):
+                raise too_many_ways()
+
+    def count(self) -> int:
+        """How many matches a walk has that is `counted`; beyond those that are asked for, at least so many."""
+        return walks.count_rows(self.scan, self.follows, self.starts, self.stream.windowed, self.keeper.most)
+
+    def skip(self, progress: IntArray, counts: IntArray) -> None:
+        """Leave the part that the walk stands in, where it has as many matches as are asked for."""
+        stream, number = self.stream, int(progress[walks.START])
+        if number == len(self.starts):
+            return
+        part = stream.part[self.starts[number]]
+        if counts[part] <= self.keeper.most:
+            if self.filtered and progress[walks.ROWS] > max(MOST_WAYS, self.keeper.most):
+                raise too_many_ways()
+            return
+        # Other parts of the partition are beside it, other partitions behind it.
+        behind = np.searchsorted(stream.key[stream.part[self.starts]], stream.key[part], side="right")
+        self.starts = self.starts[:behind]
+        progress[walks.START] = np.searchsorted(self.starts, stream.offsets[part + 1])
+        progress[walks.DEPTH] = -1
+
+    def counting(self, found: walks.Found, count: int) -> Rows:
+        """Those of some matches that meet what is still to be judged; events by number in the stream."""
+        offsets = found.offsets[: count + 1].copy()
+        events, places, begun = (part[: offsets[-1]].copy() for part in (found.events, found.places, found.begun))
+        operands = np.array(self.way.operands, np.int8)[places]
+        holds = np.ones(count, np.bool_)
+        for condition in self.rest:
+            self.judge(holds, condition, offsets, events, operands, begun)
+        rows = Rows(offsets, events, operands).take(np.flatnonzero(holds))
+        tests: list[Callable[[Rows], BoolArray]] = []
+        if self.way.order.gaps:
+            joiner = Joiner(self.stream, self.layout, 0, 0, 0)
+            tests.append(lambda some: free_of_negated(joiner, collected_rows(self.layout, self.stream, some)))
+        if self.pattern.aggregate_conditions:
+            tests.append(
+                lambda some: aggregates.holding(
+                    self.pattern, self.stream, self.layout, collected_rows(self.layout, self.stream, some)
+                )
+            )
+        for test in tests:
+            if len(rows):
+                rows = rows.take(np.flatnonzero(test(rows)))
+        return rows
+
+    def judge(
+        self,
+        holds: BoolArray,
+        condition: Condition,
+        offsets: IntArray,
+        events: IntArray,
+        operands: IntArray,
+        begun: IntArray,
+    ) -> None:
+        """Clear `holds` where a condition fails for some of the events that it compares: those of one round of the
+        group that holds all its operands, or of the match.
+        """
+        match = np.repeat(np.arange(len(holds)), np.diff(offsets))
+        scope, program = self.steps.scope(condition.operands), self.steps.program
+        new = np.zeros(len(events), np.bool_)
+        new[offsets[:-1]] = True
+        if scope >= 0:
+            new |= (begun >= 0) & (begun <= scope) & (scope < program.end[begun])
+        together = np.cumsum(new) - 1
+        count = int(new.sum())
+        match_of = match[new]
+        whole: list[tuple[str, IntArray, IntArray, IntArray]] = []
+        for name, operand in zip(condition.names, condition.operands, strict=True):
+            at = np.flatnonzero(operands == operand)
+            if operand == condition.before:
+                # Of neighbours the later one says in which round they are.
+                pair = np.flatnonzero(match[at[1:]] == match[at[:-1]])
+                earlier, at = at[pair], at[pair + 1]
+            else:
+                earlier = at
+            bounds = np.searchsorted(together[at], np.arange(count + 1))
+            whole.append((name, bounds, events[at], events[earlier]))
+        sizes = np.ones(count, np.int64)
+        for _, bounds, _, _ in whole:
+            sizes *= np.diff(bounds)
+        for begin, end in shares(sizes, PAIRS_AT_ONCE):
+            number = np.arange(begin, end, dtype=np.int64)
+            columns: dict[tuple[str, bool], IntArray] = {}
+            for name, bounds, own, earlier in whole:
+                kept, at = expanded(bounds[number], bounds[number + 1])
+                number, columns = number[kept], {each: column[kept] for each, column in columns.items()}
+                columns[name, False], columns[name, True] = own[at], earlier[at]
+
+            def column(reference: Reference, of: dict[tuple[str, bool], IntArray] = columns) -> Column:
+                return self.stream.column(reference.column, of[reference.operand or "", reference.index == "i-1"])
+
+            truth = evaluate(condition.predicate, column)
+            holds[match_of[number[~np.broadcast_to(truth.true, number.shape)]]] = False
+
+    def lost(self, number: int) -> ArgumentError:
+        position = int(self.stream.events.positions[self.stream.source[self.starts[number]]])
+        return ArgumentError(
+            f"the repeated groups of the pattern go on in too many ways behind the event at position {position} "
+            f"(more than {MOST_LOST:,} that lead to no match); narrow the pattern with WITHIN, PARTITION BY or "
+            "conditions"
+        )
