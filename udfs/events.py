@@ -127,13 +127,22 @@ def read_events(
     )
 
 
-def order_in_partitions(partitions: IntArray, events: Events) -> IntArray:
+def order_in_partitions(partitions: IntArray, times: IntArray, positions: IntArray) -> IntArray:
     """int64[n]: rows of events in the order of (partition, time, position), by the numbers of their partitions."""
-    later, after = np.diff(events.times), np.diff(events.positions)
-    if np.all((later > 0) | ((later == 0) & (after > 0))):
-        # As files of one batch have them: sorted by time for nothing, they would take several times as long.
-        return order_of(partitions)
-    return order_of(partitions, events.times, events.positions)
+    # Sorted by time for nothing, they would take several times as long.
+    order = order_of(partitions)
+    if _ascend(times, positions):  # As files of one batch have them.
+        return order
+    others = np.diff(partitions[order]) > 0
+    if _ascend(times[order], positions[order], others):  # As files by key have them.
+        return order
+    return order_of(partitions, times, positions)
+
+
+def _ascend(times: IntArray, positions: IntArray, others: BoolArray | bool = False) -> bool:
+    """Whether each event is behind the one before it, but where it is of another partition."""
+    later, after = np.diff(times), np.diff(positions)
+    return bool(np.all(others | (later > 0) | ((later == 0) & (after > 0))))
 
 
 def micros(time: pa.Array) -> IntArray:

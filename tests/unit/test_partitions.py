@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patternlake.udfs.events import order_in_partitions
 from patternlake.udfs.partitions import (
     first_rows,
     number_partitions,
@@ -57,3 +58,19 @@ def test_rows_are_ordered_by_partition_and_then_by_each_key(rows: list[tuple[int
     columns = np.array(rows, np.int64).reshape(-1, 3).T
     found = order_of(*columns)
     assert found.tolist() == sorted(range(len(rows)), key=lambda row: rows[row])
+
+
+@pytest.mark.parametrize("lie", ["by batch", "by key", "as they come"])
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=30), st.randoms(use_true_random=False))
+def test_events_are_ordered_by_partition_time_and_position_however_they_lie(
+    lie: str, drawn: list[tuple[int, int]], rng: random.Random
+) -> None:
+    events = [(partition, time, position) for position, (partition, time) in enumerate(drawn, 1)]
+    if lie == "by batch":
+        events.sort(key=lambda event: event[1:])
+    elif lie == "by key":
+        events.sort()
+    else:
+        rng.shuffle(events)
+    found = order_in_partitions(*np.array(events, np.int64).reshape(-1, 3).T)
+    assert [events[row] for row in found] == sorted(events)

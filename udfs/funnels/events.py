@@ -65,7 +65,7 @@ def read_funnel_events(query: FunnelQuery, types: Mapping[str, str], rows: Mappi
     """
     partitions, shown = number_partitions(rows[PART])
     events = read_events(rows, query.columns, types)
-    order = order_in_partitions(partitions, events)
+    order = order_in_partitions(partitions, events.times, events.positions)
     partitions = partitions[order]
     times = events.times[order]
     counted = query.within is not None and query.within.counted

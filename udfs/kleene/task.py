@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.events import Events, integers, micros, read_events
+from patternlake.udfs.events import Events, integers, micros, order_in_partitions, read_events
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.first_events import by_first_events, can_be_divided
 from patternlake.udfs.kleene.kernels.bindings import Matches
@@ -22,7 +22,7 @@ from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.kleene.result import answer_rows, with_missing
 from patternlake.udfs.kleene.work import Work, work_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
-from patternlake.udfs.partitions import number_partitions, order_of, partition_codes
+from patternlake.udfs.partitions import number_partitions, partition_codes
 
 
 def match_partitions(
@@ -127,10 +127,10 @@ def _in_order(
 ) -> Portion:
     by = micros(rows["time"]), integers(rows["position"])
     if chosen is None or chosen.all():
-        order = order_of(codes, *by)
+        order = order_in_partitions(codes, *by)
     else:
         places = np.flatnonzero(chosen)
-        order = places[order_of(codes[places], *(key[places] for key in by))]
+        order = places[order_in_partitions(codes[places], *(key[places] for key in by))]
     taken = pa.array(order)
     read = [name for name in ("part", "rank", *request.pattern.matched_columns(request.types)) if name in rows]
     return Portion({name: rows[name].take(taken) for name in read}, codes[order], texts)

@@ -54,7 +54,7 @@ def read_items(request: PathsRequest, rows: Mapping[str, pa.Array]) -> Items:
     place = {name: number for number, name in enumerate(request.alphabet)}
     other = len(place)
     of_name = np.array([*(place.get(name, other) for name in events.vocabulary), other], np.int64)  # the last: NULL
-    order = order_in_partitions(partitions, events)
+    order = order_in_partitions(partitions, events.times, events.positions)
     partitions, codes, times = partitions[order], of_name[events.names[order]], events.times[order]
     counted = request.within is not None and request.within.counted
     spans = ranks(partitions) if counted else times
