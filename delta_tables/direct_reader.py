@@ -28,6 +28,7 @@ from patternlake.delta_tables.file_choice import certain, chosen
 from patternlake.delta_tables.file_rows import OF_PARTITION, Buckets, FileColumns, holding, in_columns, listed
 from patternlake.delta_tables.known_answers import KnownAnswers
 from patternlake.delta_tables.layout import BUCKETS, KEY, buckets_of, lie_by_key, of_buckets, rows_in
+from patternlake.delta_tables.log_copies import store_threads
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
 from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made
 from patternlake.delta_tables.table_logs import TableLogs
@@ -184,7 +185,7 @@ class DirectReader:
             # What the log tells for itself, nobody reads.
             told = all(f"{OF_PARTITION}{name}" in files.column_names for name in wanted.names)
             small = pc.and_(pc.less_equal(others["size_bytes"], _WHOLE_BYTES), not told)
-            whole += _each(partial(self._whole, table, schema), listed(others.filter(small)))
+            whole += self._each(partial(self._whole, table, schema), listed(others.filter(small)))
             large = self._left_of_large(table, schema, others.filter(pc.invert(small)), columns, where, buckets)
         rows = pa.concat_tables(
             [wanted.empty_table(), *(in_columns(each, wanted) for each in whole if each is not None)]
@@ -213,7 +214,12 @@ class DirectReader:
                 return schema.empty_table()
             return reading.rows(kept, schema)
 
-        return _each(read, list(enumerate(listed(files))))
+        return self._each(read, list(enumerate(listed(files))))
+
+    def _each(self, read: Callable[[_File], pa.Table], files: Sequence[_File]) -> list[pa.Table]:
+        if not self.on_disk and len(files) > 1:
+            return list(store_threads().map(read, files))
+        return list(_threads().map(read, files) if len(files) >= _MANY_FILES else map(read, files))
 
     def _at_hand(self, table: str, path: str) -> pa.Table | None:
         """All rows of a small file, if they are in memory."""
@@ -334,7 +340,3 @@ def _find_buckets(where: Sequence[Condition]) -> Buckets:
             found = np.unique(buckets_of(pa.array(keys, pa.string())))
             return tuple(found.tolist()) if len(found) < BUCKETS else None
     return None
-
-
-def _each(read: Callable[[_File], pa.Table], files: Sequence[_File]) -> list[pa.Table]:
-    return list(_threads().map(read, files) if len(files) >= _MANY_FILES else map(read, files))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from patternlake.delta_tables import open_tables
 from patternlake.delta_tables.file_choice import possible
+from patternlake.delta_tables.log_copies import LogCopy
 from patternlake.delta_tables.log_gaps import check_commits
 from patternlake.delta_tables.open_tables import Mark, is_last, log_of, mark_of
 from patternlake.delta_tables.state_reader import Condition, Made
@@ -116,7 +117,7 @@ _SEEN: ContextVar[Seen | None] = ContextVar("versions that were seen", default=N
 def one_look(seen: Seen) -> Iterator[None]:
     """Let a thread look but once at each table of one database for what has the same `seen`, if it is in a store.
 
-    A look at a log there is two requests, and a question reads a table several times. Publications are looked at
+    A look at a log there takes two requests, and a question reads a table several times. Publications are looked at
     before all else, so that other tables have what they tell of.
     """
     token = _SEEN.set(seen)
@@ -129,8 +130,8 @@ def one_look(seen: Seen) -> Iterator[None]:
 class TableLogs:
     """The logs of the tables under a location.
 
-    On a local disk tables stay open for all who read and write in this process, see `open_tables`; elsewhere for this
-    object.
+    On a local disk tables stay open for all who read and write in this process, see `open_tables`; elsewhere copies of
+    their logs do for this object, see `log_copies`.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ class TableLogs:
         self._location, self._options = location, dict(storage_options)
         self._on_disk = "://" not in location
         self._known: dict[str, TableVersion] = {}
-        self._remote: dict[str, DeltaTable] = {}
+        self._copies: dict[str, tuple[LogCopy, DeltaTable | None]] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def folder(self, name: str) -> str:
@@ -180,17 +181,21 @@ class TableLogs:
                     self._check_commits(name, known)
                 with self._open(name) as table:
                     mark = mark_of(log_of(self.folder(name)), table.version()) if self._on_disk else None
+                    known = self._known.get(name)
                     if known is None or (known.version, known.mark) != (table.version(), mark):
                         known = self._known[name] = self._describe(name, table, mark)
                 return known
-        except DeltaError as error:
+        except (DeltaError, FileNotFoundError) as error:
             raise UnreadableError(
                 f"the table {name} at {self._location} could not be read directly: {error}"
             ) from error
 
     @contextmanager
     def opened(self, name: str) -> Iterator[DeltaTable]:
-        """A table in its current version, for this block alone."""
+        """A table in its current version with its data, for this block alone."""
+        if not self._on_disk:
+            yield DeltaTable(self.folder(name), storage_options=self._options or None)
+            return
         with self._locks[name], self._open(name) as table:
             yield table
 
@@ -215,11 +220,18 @@ class TableLogs:
             with open_tables.opened(self.folder(name)) as table:
                 yield table
             return
-        if name in self._remote:
-            self._remote[name].update_incremental()
+        # What fails is made anew at the next look.
+        copy, former = self._copies.pop(name, (LogCopy(self.folder(name), self._options), None))
+        folder, begun = copy.update()
+        if former is None or begun:
+            # It may be another table, of the same version.
+            self._known.pop(name, None)
+            copied = DeltaTable(folder)
         else:
-            self._remote[name] = DeltaTable(self.folder(name), storage_options=self._options or None)
-        yield self._remote[name]
+            former.update_incremental()
+            copied = former
+        yield copied
+        self._copies[name] = (copy, copied)
 
     def _describe(self, name: str, table: DeltaTable, mark: Mark | None) -> TableVersion:
         protocol, metadata = table.protocol(), table.metadata()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import time
@@ -79,11 +80,21 @@ class ObjectStore:
         self.behaviour.write_text(json.dumps(how))
 
     def put(self, key: str, body: bytes) -> None:
-        request = urllib.request.Request(f"{self.endpoint}/{BUCKET}/{key}".rstrip("/"), data=body, method="PUT")
+        self._ask("PUT", key, body)
+
+    def delete(self, folder: str) -> None:
+        """All objects below a folder."""
+        said = self._ask("GET", f"?list-type=2&prefix={folder}/").decode()
+        for key in re.findall("<Key>(.*?)</Key>", said):
+            self._ask("DELETE", key)
+
+    def _ask(self, method: str, key: str, body: bytes | None = None) -> bytes:
+        request = urllib.request.Request(f"{self.endpoint}/{BUCKET}/{key}".rstrip("/"), data=body, method=method)
         request.add_header("Content-Type", "application/octet-stream")
         # Nobody looks whether the signature is right.
         request.add_header("Authorization", "AWS4-HMAC-SHA256 Credential=key/20250101/us-east-1/s3/aws4_request")
-        urllib.request.urlopen(request).close()
+        with urllib.request.urlopen(request) as answer:
+            return bytes(answer.read())
 
     def requests(self) -> list[str]:
         """One per request so far: its method and its path."""

@@ -1,8 +1,8 @@
 """A store that is made like S3, whose answers can be held back or refused; run by an environment of its own.
 
 Arguments: its port, a file that says how it behaves, and a file to which it writes a line per request. The first holds
-JSON, read at each request: `delay`, seconds that a commit waits at most; `deaf`, whether it takes no conditions;
-`refuse`, a status for all requests.
+JSON, read at each request: `delay`, seconds that a commit waits at most; `latency`, seconds that each request takes;
+`deaf`, whether it takes no conditions; `refuse`, a status for all requests.
 """
 
 import json
@@ -23,6 +23,7 @@ def answer(environ, start):
     with requests.open("a") as file:
         query = environ.get("QUERY_STRING")
         file.write(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}{'?' if query else ''}{query}\n")
+    time.sleep(told.get("latency", 0))
     if told.get("refuse"):
         start(f"{told['refuse']} Refused", [("Content-Length", "0")])
         return [b""]

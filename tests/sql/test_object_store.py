@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import yaml
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.table_logs import Seen, one_look
+from patternlake.delta_tables.table_logs import Seen, UnreadableError, one_look
 from tests.object_store import BUCKET, ObjectStore, packages
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.timeout(1200)]
@@ -348,6 +348,74 @@ def test_a_call_looks_once_at_a_table(store: ObjectStore) -> None:
         assert numbers("letters") == [1, 2], "of what is published nothing may be missing"
     write("letters", 3)
     assert numbers("letters") == [1, 2, 3]
+
+
+def test_a_log_is_read_once(store: ObjectStore) -> None:
+    """Whatever comes, what is read is the same as delta-rs reads, whose requests are more."""
+    table, options = f"s3://{BUCKET}/logs/letters_log", store.options()
+    reader = DirectReader(f"s3://{BUCKET}/logs", TableCache(1 << 20), options)
+
+    def write(*numbers: int, mode: Any = "append") -> None:
+        for number in numbers:
+            write_deltalake(table, pa.table({"number": [number]}), mode=mode, storage_options=options)
+
+    def check(reader: DirectReader, *names: str) -> None:
+        before = len(store.requests())
+        with one_look({}):
+            version, files = reader.version("letters"), reader.files("letters")
+        asked = [line.rpartition("/")[2] for line in store.requests()[before:]]
+        assert sorted(asked) == sorted(f"{int(name):020}.json" if name.isdigit() else name for name in names)
+        opened = DeltaTable(table, storage_options=options)
+        assert version == opened.version()
+        assert sorted(files["path"].to_pylist()) == sorted(pa.table(opened.get_add_actions())["path"].to_pylist())
+
+    write(0, 1, 2)
+    last = "_last_checkpoint"
+    check(reader, last, "0", "1", "2", "3", "4", "5", "6")
+    check(reader, "2", "3")
+    write(3)
+    check(reader, "2", "3", "4", "5")
+    DeltaTable(table, storage_options=options).create_checkpoint()
+    write(4, 5, mode="overwrite")
+    check(reader, "3", "4", "5", "6")
+    another = DirectReader(f"s3://{BUCKET}/logs", TableCache(1 << 20), options)
+    checkpoint = f"{3:020}.checkpoint.parquet"
+    check(another, last, checkpoint, "4", "5", "6")
+    check(another, "5", "6")
+    DeltaTable(table, storage_options=options).create_checkpoint()
+    check(another, "5", "6")
+    third = DirectReader(f"s3://{BUCKET}/logs", TableCache(1 << 20), options)
+    check(third, last, f"{5:020}.checkpoint.parquet", "6")
+    check(third, last, "6")
+    # Another table in its place, with fewer commits.
+    store.delete("logs/letters_log")
+    write(6)
+    check(reader, "5", "6", last, "0", "1", "2")
+    check(another, "5", "6", last, "0", "1", "2")
+    check(third, last, "6", last, "0", "1", "2")
+    store.delete("logs/letters_log")
+    write(7)
+    check(reader, "0", "1", last, "0", "1", "2")
+
+
+def test_a_copy_of_a_log_that_failed_is_made_anew(store: ObjectStore) -> None:
+    location, options = f"s3://{BUCKET}/failing", store.options()
+    reader = DirectReader(location, TableCache(1 << 20), options)
+
+    def write(number: int) -> None:
+        row = pa.table({"number": [number]})
+        write_deltalake(f"{location}/letters_log", row, mode="append", storage_options=options)
+
+    with pytest.raises(UnreadableError):
+        reader.version("letters")
+    write(0)
+    assert reader.version("letters") == 0
+    write(1)
+    store.behave(refuse=403)
+    with pytest.raises(OSError, match="403"):
+        reader.version("letters")
+    store.behave()
+    assert reader.version("letters") == 1
 
 
 def count_requests(store: ObjectStore, conf: Path, *works: str) -> dict[str, int]:
