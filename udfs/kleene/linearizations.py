@@ -356,40 +356,6 @@ def _closed(before: Pairs, pair: tuple[int, int]) -> Pairs:
     return before | set(product(lows, highs))
 
 
-def restricted_to(
-    linearization: Linearization, inside: frozenset[int], repeated: frozenset[int], optional: frozenset[int]
-) -> Linearization:
-    """What a linearization says of some operands that come before all others.
-
-    Parameters
-    ----------
-    linearization
-        The linearization.
-    inside
-        Numbers of its operands, with each all that come before it.
-    repeated, optional
-        Those that are repeated, and those that need no event.
-
-    Notes
-    -----
-    What must be absent behind operands that are all inside stays, and counts to the end of the window, as long as what
-    follows it has not come; of other absences nothing is known yet.
-    """
-    gaps = []
-    for gap in linearization.gaps:
-        follows = bool(gap.right & inside)
-        begun = bool(gap.left & inside) if gap.left else follows or not gap.right
-        if begun and gap.left <= inside | optional and (follows or not gap.ahead):
-            gaps.append(replace(gap, left=gap.left & inside, right=gap.right & inside))
-    part = _Part(
-        tuple(number for number in linearization.operands if number in inside),
-        frozenset(pair for pair in linearization.before if inside.issuperset(pair)),
-        tuple(gaps),
-        tuple((left & inside, right & inside) for left, right in linearization.adjacent if right & inside),
-    )
-    return _linearization(part, repeated)
-
-
 def _linearization(part: _Part, repeated: frozenset[int]) -> Linearization:
     """The part with its operands in order, cut into stages."""
     below = {number: sum(b == number for _, b in part.before) for number in part.operands}

@@ -308,6 +308,8 @@ def _written_with_near_misses(
         events,
         found,
         match,
+        strict=request.policy == "strict",
+        begins=begins,
         after_match=request.after_match,
         max_matches=request.max_matches,
         truncate=truncate,

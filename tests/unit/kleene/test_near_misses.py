@@ -24,7 +24,7 @@ from patternlake.udfs.kleene.near_misses import NEVER, WHOLE, Begun, check_parti
 from patternlake.udfs.limits import TooManyMatchesError
 
 MINUTE = 60_000_000
-FORMS = ("absence", "deadline", "directly", "optional", "bounded", "until")
+FORMS = ("absence", "deadline", "directly", "optional", "bounded", "until", "conjunction", "some_of")
 
 
 def begun(
@@ -40,6 +40,7 @@ def begun(
         given,
         found,
         lambda part: match_events(part, given, policy=policy),
+        strict=policy == "strict",
         after_match=after_match,
         max_matches=1_000_000,
         truncate=False,
@@ -84,6 +85,15 @@ def told(text: str, events: str, policy: str, watermark: float, after_match: str
         ("A ; B[3] ; C WITHIN 9 MIN", "A1 B2 B3", "skip_till_next", 3, ["A1 B2 B3 awaits B until 10"]),
         ("A ; B+ ; C WITHIN 9 MIN", "A1 B2 B3", "skip_till_next", 3, ["A1 B2 B3 awaits C until 10"]),
         ("A ; B? ; C WITHIN 9 MIN", "A1", "skip_till_next", 3, ["A1 awaits C until 10"]),
+        ("A ; (B & C) ; D WITHIN 9 MIN", "A1 C2", "skip_till_next", 3, ["A1 C2 awaits B until 10"]),
+        (
+            "A & B+ & C",
+            "B1 B2 A3 B4",
+            "skip_till_next",
+            4,
+            ["B1 B2 A3 awaits C", "B2 A3 awaits C", "A3 B4 awaits C", "B4 awaits A"],
+        ),
+        ("3 OF (C AS c, C AS d, A AS a)", "C1", "skip_till_next", 2, ["C1 awaits d"]),
         # Of several ways the one that came furthest.
         ("(A ; D) | (A ; B ; C) WITHIN 9 MIN", "A1 B2", "skip_till_next", 3, ["A1 B2 awaits C until 10"]),
         # What is ruled out awaits nothing, at the end or on the way.
@@ -107,8 +117,6 @@ def test_a_start_inside_of_a_match_is_no_near_miss_where_the_search_goes_on_behi
     [
         ("A ; B", "skip_till_any", "skip_till_any has no one way on from a start"),
         ("A ; (B ; C)+", "skip_till_next", "takes no repetition of a group"),
-        ("A ; (B & C)", "skip_till_next", "takes no '&' and no OF"),
-        ("2 OF (A, B, C)", "strict", "takes no '&' and no OF"),
     ],
 )
 def test_what_has_no_near_misses_is_refused(text: str, policy: str, message: str) -> None:
@@ -191,6 +199,7 @@ def test_near_misses_count_as_rows() -> None:
             events,
             found,
             lambda part: match_events(part, events, policy="skip_till_next"),
+            strict=False,
             after_match="next",
             max_matches=2,
             truncate=truncate,

@@ -363,7 +363,7 @@ def _matched(scan: Scan, scans: Scans, kept: IntArray) -> tuple[IntArray, IntArr
     for row in range(len(scans.open)):
         state = _state(scans, row)
         own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
-        if not is_whole(scan.program, state, own):
+        if not is_whole(scan.program, state, own) and (state.sizes[0] == 0 or not scan.begun):
             continue
         before = used
         for at in range(state.sizes[0]):

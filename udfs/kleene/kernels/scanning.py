@@ -9,7 +9,7 @@ conditions of other forms by the evaluator, for many scans at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numba import njit
@@ -130,17 +130,36 @@ def _apart(first: IntArray, resume: IntArray) -> BoolArray:
     return kept
 
 
+def reached(pattern: KleenePattern, way: Way, stream: Stream, *, strict: bool) -> Rows:
+    """What each start has taken in a way when nothing goes on, with whole matches, whatever must be absent; events by
+    their number in the stream.
+    """
+    return _taken(pattern, way, stream, strict, apart=False, begun=True)
+
+
 def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apart: bool) -> Rows:
     """The matches of a way whose gaps are free and whose aggregates are as asked."""
+    rows = _taken(pattern, way, stream, strict, apart=apart, begun=False)
+    layout = layout_of_way(way, conditions_of(pattern, way.operands))
+    if way.order.gaps and len(rows):
+        joiner = Joiner(stream, layout, 0, 0, 0)
+        rows = rows.take(np.flatnonzero(free_of_negated(joiner, collected_rows(layout, stream, rows))))
+    if pattern.aggregate_conditions and len(rows):
+        held = aggregates.holding(pattern, stream, layout, collected_rows(layout, stream, rows))
+        rows = rows.take(np.flatnonzero(held))
+    return rows
+
+
+def _taken(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, *, apart: bool, begun: bool) -> Rows:
+    """What the scans of a way take."""
     numbers = way.operands
-    conditions = [part for part in pattern.conditions if set(part.operands) <= set(numbers)]
-    judged = [part for part in conditions if part.negated is None]
+    judged = [part for part in conditions_of(pattern, numbers) if part.negated is None]
     steps = StepsOfWay(way, every=pattern.every)
     compared = [comparison_of(part, stream) for part in judged]
     mask = np.zeros((len(numbers), len(stream)), np.bool_)
     for place, number in enumerate(numbers):
         mask[place, stream.members[number]] = True
-    scan = scan_of(steps, stream, mask, [made for made in compared if made is not None], strict, apart)
+    scan = scan_of(steps, stream, mask, [made for made in compared if made is not None], strict, apart, begun)
     rest = [steps.judged(part) for part, made in zip(judged, compared, strict=True) if made is None]
     rest += [steps.steering(part) for part in pattern.steering if set(part.operands.values()) <= set(numbers)]
     most = bindings.MOST_BOUND
@@ -149,16 +168,12 @@ def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apar
     )
     if not len(offsets):
         raise bindings.too_long()
-    rows = Rows(offsets, events, np.array(numbers, np.int8)[places])
-    layout = layout_of_way(way, conditions)
-    if way.order.gaps and len(rows):
-        joiner = Joiner(stream, layout, 0, 0, 0)
-        rows = rows.take(np.flatnonzero(free_of_negated(joiner, collected_rows(layout, stream, rows))))
-    if pattern.aggregate_conditions and len(rows):
-        rows = rows.take(
-            np.flatnonzero(aggregates.holding(pattern, stream, layout, collected_rows(layout, stream, rows)))
-        )
-    return rows
+    return Rows(offsets, events, np.array(numbers, np.int8)[places])
+
+
+def conditions_of(pattern: KleenePattern, numbers: Collection[int]) -> list[Condition]:
+    """The conditions over these operands, and over what is negated beside them."""
+    return [part for part in pattern.conditions if set(part.operands) <= set(numbers)]
 
 
 class StepsOfWay:
@@ -241,6 +256,7 @@ def scan_of(
     made: Sequence[tuple[int, int, Comparison]],
     strict: bool,
     apart: bool,
+    begun: bool,
 ) -> Scan:
     """A way and its events as the kernels take them; `made` has the operands of each comparison and the comparison."""
     m = len(stream)
@@ -275,6 +291,7 @@ def scan_of(
         ordinal=np.ascontiguousarray(stream.ordinal),
         strict=strict,
         apart=apart,
+        begun=begun,
     )
 
 

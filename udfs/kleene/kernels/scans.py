@@ -63,6 +63,8 @@ class Scan(NamedTuple):
         Whether events follow one another directly.
     apart
         Whether a match begins behind the last event of the one before it in its part.
+    begun
+        Whether what a start has taken counts where it is no match, too.
     """
 
     program: Program
@@ -83,6 +85,7 @@ class Scan(NamedTuple):
     ordinal: IntArray
     strict: bool
     apart: bool
+    begun: bool
 
 
 @njit(cache=True)
@@ -236,7 +239,7 @@ def _scan_on(
             step, begins_round = state.ask[taken], state.ask_round[taken]
             take(program, state, kept, scan.ordinal, scan.strict, step, begins_round, event)
             event += 1
-        if state.enough[0] == 0 or not is_whole(program, state, kept):
+        if (state.enough[0] == 0 or not is_whole(program, state, kept)) and (state.sizes[0] == 0 or not scan.begun):
             continue
         size, used = state.sizes[0], offsets[found]
         if used + size > len(events) or found + 2 > len(offsets):

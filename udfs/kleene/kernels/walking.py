@@ -24,6 +24,7 @@ from patternlake.udfs.kleene.kernels.scanning import (
     StepsOfWay,
     collected_rows,
     comparison_of,
+    conditions_of,
     layout_of_way,
     scan_of,
 )
@@ -109,7 +110,7 @@ class _Walk:
     ) -> None:
         self.pattern, self.way, self.stream, self.keeper = pattern, way, stream, keeper
         numbers = way.operands
-        conditions = [part for part in pattern.conditions if set(part.operands) <= set(numbers)]
+        conditions = conditions_of(pattern, numbers)
         self.layout = layout_of_way(way, conditions)
         self.steps = StepsOfWay(way, every=False)
         judged = [(part, comparison_of(part, stream)) for part in conditions if part.negated is None]
@@ -125,7 +126,7 @@ class _Walk:
         self.earliest = walks.earliest_ends(mask, stop, np.ascontiguousarray(stream.ordinal), self.follows)
         mask &= self.earliest < ENDLESS
         compared = [made for _, made in judged if made is not None]
-        self.scan = scan_of(self.steps, stream, mask, compared, False, False)
+        self.scan = scan_of(self.steps, stream, mask, compared, False, False, False)
         self.counted = not (self.filtered or compared) and walks.says_all(way.root)
         # Who else begins a match is found at the root of its walk.
         starts = mask.any(axis=0)
