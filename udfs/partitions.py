@@ -86,8 +86,9 @@ def lists_of(columns: Sequence[pa.Array], count: int) -> pa.ListArray:
     """Columns of `count` texts each as one list for each row."""
     width = len(columns)
     flat = pa.concat_arrays([pa.array([], pa.string()), *(column.cast(pa.string()) for column in columns)])
-    place = np.arange(count * width).reshape(width, count).T.ravel()
-    return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * width), flat.take(pa.array(place)))
+    if width > 1:
+        flat = flat.take(pa.array(np.arange(count * width).reshape(width, count).T.ravel()))
+    return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * width), flat)
 
 
 def columns_of_lists(lists: pa.Array, width: int) -> list[pa.Array]:
@@ -133,6 +134,10 @@ def _first_places(codes: IntArray) -> IntArray:
 
 def number_values(values: pa.Array) -> tuple[IntArray, list[str | None]]:
     """As `number_partitions`, of one column; the distinct values alone are sorted."""
+    begins = _begins_of_runs(values)
+    if 2 * len(begins) < len(values):  # As in files by key: a value is looked up once for each run.
+        codes, shown = number_values(values.take(pa.array(begins)))
+        return np.repeat(codes, np.diff(begins, append=len(values))), shown
     words = values.dictionary_encode()
     order = pc.sort_indices(words.dictionary)  # by bytes of UTF-8, which is the order of code points
     null = words.null_count > 0
@@ -140,6 +145,13 @@ def number_values(values: pa.Array) -> tuple[IntArray, list[str | None]]:
     rank[order.to_numpy()] = np.arange(len(order)) + null
     codes = rank[words.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     return codes, [*([None] if null else []), *words.dictionary.take(order).to_pylist()]
+
+
+def _begins_of_runs(values: pa.Array) -> IntArray:
+    """Where another value begins than the one before; each NULL is a run of its own."""
+    begins = np.ones(len(values), np.bool_)
+    begins[1:] = pc.fill_null(pc.not_equal(values[1:], values[:-1]), True).to_numpy(zero_copy_only=False)
+    return np.flatnonzero(begins)
 
 
 def distinct_partitions(values: pa.Array) -> tuple[IntArray, pa.ListArray]:

@@ -14,6 +14,7 @@ from patternlake.udfs.events import order_in_partitions
 from patternlake.udfs.partitions import (
     first_rows,
     number_partitions,
+    number_values,
     order_of,
     same_partitions,
     up_to_last_value,
@@ -34,6 +35,14 @@ def test_without_columns_all_is_one_partition() -> None:
 def test_partitions_are_numbered_by_what_is_shown_of_them_null_first() -> None:
     numbers, shown = number_partitions(pa.array([["b"], [None], ["a"], ["b"]], TEXTS))
     assert (numbers.tolist(), shown) == ([2, 0, 1, 2], [None, "a", "b"])
+
+
+@given(st.lists(st.tuples(st.sampled_from([None, "", "a", "b", "\0"]), st.integers(1, 4)), max_size=12))
+def test_values_are_numbered_alike_in_runs_and_mixed(runs: list[tuple[str | None, int]]) -> None:
+    values = [value for value, count in runs for _ in range(count)]
+    numbers, shown = number_values(pa.array(values, pa.string()))
+    assert [shown[number] for number in numbers] == values
+    assert shown == sorted({*values}, key=lambda value: (value is not None, value))
 
 
 @pytest.mark.parametrize("width", [0, 1, 2, 3])
