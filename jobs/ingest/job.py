@@ -285,7 +285,7 @@ class _Run:
         """The columns of a source, with those that later files have beside them; rows before have NULL there."""
         if self.checkpoint.schema is None or self.source.kind not in _FIELDS_BY_NAME:
             return schema
-        now = self.source.schema() or schema
+        now = self.source.schema(merged=True) or schema
         new = [field for field in now.fields if field.name not in schema.names]
         return type(schema)([*schema.fields, *new])
 

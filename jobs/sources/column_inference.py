@@ -78,8 +78,8 @@ def parse_schema(source: SourceFiles, ddl: str) -> T.StructType:
     return schema
 
 
-def infer_columns(source: SourceFiles, files: Sequence[str] | None = None) -> Inferred:
-    """Learn the columns from the source's files, or from some of them.
+def infer_columns(source: SourceFiles, files: Sequence[str] | None = None, *, merged: bool = False) -> Inferred:
+    """Learn the columns from the source's files, or from some of them; `merged` as of `Source.schema`.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def infer_columns(source: SourceFiles, files: Sequence[str] | None = None) -> In
             refuse_other_than_delta(source.spark, source.configuration.table, f"stream {source.name!r}: source")
         return Inferred(source.table().schema)
     if source.kind == "parquet":
-        return _infer_from_parquet(source, files)
+        return _infer_from_parquet(source, files, merged=merged)
     if source.kind == "csv":
         return Inferred(_infer_from_csv(source, files))
     return Inferred(_infer_from_json(source, files) if source.kind == "json" else _infer_from_xes(source, files))
@@ -145,17 +145,18 @@ def _infer_from_xes(source: SourceFiles, files: Sequence[str] | None) -> T.Struc
     return T.StructType([T.StructField(name, T.StringType()) for name in names])
 
 
-def _infer_from_parquet(source: SourceFiles, files: Sequence[str] | None) -> Inferred:
+def _infer_from_parquet(source: SourceFiles, files: Sequence[str] | None, *, merged: bool) -> Inferred:
     """Take the columns whose types Spark has, as one file says, or all where they are merged."""
     unread = {}
+    merged = merged or source.configuration.option("mergeSchema").lower() == "true"
+    options = source.read_options() | {"mergeSchema": str(merged).lower()}
     try:
-        schema = source.load(source.spark.read.options(**source.read_options()).format("parquet"), files).schema
+        schema = source.load(source.spark.read.options(**options).format("parquet"), files).schema
     except AnalysisException as error:
         if error.getCondition() not in _NO_SPARK_TYPE:
             raise
         schema = None
     there = source.paths() if files is None else list(files)
-    merged = source.configuration.option("mergeSchema").lower() == "true"
     footers = [
         each for each in source.footers.read(there if merged else there[:1]).values() if not isinstance(each, str)
     ]

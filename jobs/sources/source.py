@@ -47,8 +47,13 @@ class Source(SourceFiles):
         self.unread: Mapping[str, str] = {}
         """Columns of Parquet that Spark has no type for, and Parquet's words for their types; known after `schema`."""
 
-    def schema(self) -> T.StructType | None:
+    def schema(self, *, merged: bool = False) -> T.StructType | None:
         """The columns, as configured or as found in what is there now; None where there is nothing yet.
+
+        Parameters
+        ----------
+        merged
+            Whether the columns of all files of Parquet are taken; else those of one, where options do not say so.
 
         Raises
         ------
@@ -60,7 +65,7 @@ class Source(SourceFiles):
         self._check_encoding()
         try:
             ddl = self.stream.ddl
-            inferred = infer_columns(self) if ddl is None else Inferred(parse_schema(self, ddl))
+            inferred = infer_columns(self, merged=merged) if ddl is None else Inferred(parse_schema(self, ddl))
         except AnalysisException as error:
             condition = error.getCondition() or ""
             if condition.startswith("UNABLE_TO_INFER_SCHEMA"):

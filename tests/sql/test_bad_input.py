@@ -155,9 +155,9 @@ def test_too_many_operands_or_names_are_refused_with_the_limit(lake: SketchLake,
 
 def test_a_key_on_a_sketch_that_is_not_keyed_is_refused(lake: SketchLake, unkeyed: Stream) -> None:
     one, every = lake.errors([unkeyed.seq("A", key="k'1"), unkeyed.exists("A PARTITION BY who")])
-    assert "is not keyed; configure `keyed: true` for it" in one
-    assert one.startswith('key => "k\'1": the sketch of')
-    assert every.startswith("PARTITION BY who: the sketch of")
+    assert "is not keyed; leave verify out, or configure `keyed: true` for it" in one
+    assert one.startswith('key => "k\'1" with verify => false: the sketch of')
+    assert every.startswith("PARTITION BY who with verify => false: the sketch of")
 
 
 def test_counted_windows_of_a_key_need_verify(lake: SketchLake, keyed: Stream) -> None:
@@ -198,7 +198,9 @@ def test_odd_names_in_streams_keys_and_parameters_are_only_text(
 def test_unknown_streams_of_any_name_are_refused(lake: SketchLake, asked: Stream) -> None:
     for name in ("", "'", HOSTILE + "!", "worked\u0000", LONG, "WORKED"):
         for error in lake.errors([call("match_seq", name, "A"), call("match_exists", name, "A")]):
-            assert error.startswith(f"there is no sketch of a stream {name!r}; streams with a sketch: "), name[:20]
+            # A word is shown up to its eightieth letter.
+            assert error.startswith(f"there is no sketch of a stream {name!r:.70}"), name[:20]
+            assert "; streams with a sketch: " in error
             assert "'worked'" in error
 
 
