@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.registration import register
+from patternlake.delta_tables.tables.events import add_attributes
 from patternlake.jobs import few
 from patternlake.jobs.contexts import in_background, kept
 from patternlake.jobs.ingest import few_rows, ordering, ranges
@@ -59,9 +60,10 @@ def write_by_tasks(
         sizes = by_range(counts) if len(cut) > 1 else {}
 
         # First of all, as the events may need columns that the table does not have yet.
-        register(batch, types=stream.types, timezone=stream.timezone)
+        add_attributes(batch.database, stream.types)
 
         def small_writes() -> None:
+            register(batch, types=stream.types, timezone=stream.timezone)
             if good.rows:
                 batch.append("event_statistics", statistics(counts, batch))
             if refused:
