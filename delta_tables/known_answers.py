@@ -68,7 +68,7 @@ class KnownAnswers:
         if known is not None and known.paths is version.paths:
             return known.rows
         if known is not None and known.paths <= version.paths:
-            come = version.files.filter(pa.array([path not in known.paths for path in version.order]))
+            come = version.files.filter(pa.array([path not in known.paths for path in version.order], pa.bool_()))
             rows = pa.concat_tables([known.rows, read(come)]) if come.num_rows else known.rows
             if rows.num_columns and rows.column(0).num_chunks > _MOST_PIECES:
                 rows = rows.combine_chunks()

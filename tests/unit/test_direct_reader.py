@@ -119,6 +119,15 @@ def test_of_a_later_version_only_the_files_that_have_come_are_looked_at(
     assert (looked_at, reader.bytes_read) == ([], read), "small files stay in memory"
 
 
+def test_a_later_version_of_an_empty_table_is_empty(tmp_path: Path) -> None:
+    folder = str(tmp_path / "streams_log")
+    write_deltalake(folder, pa.table({"batch_id": pa.array([], pa.int64())}))
+    reader = DirectReader(str(tmp_path), TableCache())
+    assert batches(reader) == []
+    DeltaTable(folder).alter.set_table_properties({"delta.appendOnly": "false"})
+    assert batches(reader) == []
+
+
 def test_answers_that_take_too_much_are_not_kept(reader: DirectReader, monkeypatch: pytest.MonkeyPatch) -> None:
     for bytes_, kept in ((1 << 20, 2), (2500, 1), (1000, 0)):
         known = KnownAnswers()
