@@ -23,9 +23,7 @@ def register(batch: Batch, *, types: Mapping[str, str], timezone: str) -> None:
     timezone
         Zone in which the source's times are read.
     """
-    before = batch.previous
-    rebuilt = batch.base_batch == batch.batch_id
-    if before is not None and not rebuilt and before.configuration_hash == batch.intent.configuration_hash:
+    if _is_registered(batch):
         return
     values = {
         "stream_id": batch.stream_id,
@@ -38,3 +36,16 @@ def register(batch: Batch, *, types: Mapping[str, str], timezone: str) -> None:
     }
     add_attributes(batch.database, types)
     batch.append(TABLE.name, literal_row(batch.database, TABLE, values).rows)
+
+
+def add_columns(batch: Batch, types: Mapping[str, str]) -> None:
+    """Add the columns that events of a batch need, as `register` does, before anything is written."""
+    if not _is_registered(batch):
+        add_attributes(batch.database, types)
+
+
+def _is_registered(batch: Batch) -> bool:
+    """Whether the stream is known as the batch has it."""
+    before = batch.previous
+    rebuilt = batch.base_batch == batch.batch_id
+    return before is not None and not rebuilt and before.configuration_hash == batch.intent.configuration_hash

@@ -11,8 +11,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import phases
-from patternlake.delta_tables.registration import register
-from patternlake.delta_tables.tables.events import add_attributes
+from patternlake.delta_tables.registration import add_columns, register
 from patternlake.jobs import few
 from patternlake.jobs.contexts import in_background, kept
 from patternlake.jobs.ingest import few_rows, ordering, ranges
@@ -60,7 +59,7 @@ def write_by_tasks(
         sizes = by_range(counts) if len(cut) > 1 else {}
 
         # First of all, as the events may need columns that the table does not have yet.
-        add_attributes(batch.database, stream.types)
+        add_columns(batch, stream.types)
 
         def small_writes() -> None:
             register(batch, types=stream.types, timezone=stream.timezone)
