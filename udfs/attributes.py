@@ -39,7 +39,7 @@ def column_of(attribute: str, type_: str) -> str:
     ('dep_delay:double', '%43ost%20%28%e2%82%ac%29:decimal%2810%2c2%29')
     """
     # SQL ignores the case of a name, and Delta takes no blanks and brackets.
-    return f"{_escaped(attribute)}:{_escaped(type_)}"
+    return f"{_escape(attribute)}:{_escape(type_)}"
 
 
 def attribute_columns(read: Iterable[str], types: Mapping[str, str]) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def type_of(column: str) -> str:
 
 def values_of(rows: Any, attribute: str) -> pa.Array | None:
     """Find the values of an attribute, of whatever type, among columns by name; None: they are not there."""
-    begin = f"{_escaped(attribute)}:"
+    begin = f"{_escape(attribute)}:"
     names = rows.column_names if isinstance(rows, pa.Table) else rows
     column = next((rows[name] for name in names if name.startswith(begin)), None)
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -119,6 +119,6 @@ def _write_float(value: float) -> str:
     return np.format_float_scientific(np.float32(value), trim="0", exp_digits=1).upper().replace("+", "")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Escaped as in URLs, which SQL can read, but for small letters."""
     return _ODD.sub(lambda found: "".join(f"%{byte:02x}" for byte in found[0].encode()), text)

@@ -171,7 +171,7 @@ class SourceFiles:
         lines = self.text_lines(files)
         if text_encodings.is_utf8(self.configuration.encoding):
             return lines
-        return lines.mapInArrow(text_encodings.decoded(self.configuration.encoding), lines.schema)
+        return lines.mapInArrow(text_encodings.decode_lines(self.configuration.encoding), lines.schema)
 
     @property
     def goes_over_lines(self) -> bool:

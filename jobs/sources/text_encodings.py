@@ -46,7 +46,7 @@ def is_known(spark: SparkSession, encoding: str) -> bool:
         return False
 
 
-def undecoded(chunks: Iterable[bytes], encoding: str) -> str | None:
+def find_undecoded(chunks: Iterable[bytes], encoding: str) -> str | None:
     """The first bytes that are no text of an encoding, and where; None where all are."""
     decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
     before = line = 0
@@ -69,7 +69,7 @@ def undecoded(chunks: Iterable[bytes], encoding: str) -> str | None:
     return None
 
 
-def decoded(encoding: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def decode_lines(encoding: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a task of Spark's does with lines, ``value`` and their files, that Spark has not decoded."""
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from patternlake.jobs.sources.csv_lines import Quotes
 from patternlake.jobs.sources.parquet_footers import missing_columns
 from patternlake.jobs.sources.places import as_read
 from patternlake.jobs.sources.source_files import SourceFiles
-from patternlake.jobs.sources.text_encodings import is_wide, undecoded
+from patternlake.jobs.sources.text_encodings import find_undecoded, is_wide
 from patternlake.jobs.sources.text_files import Faults, TextCheck
 
 _READERS = 8
@@ -80,7 +80,7 @@ def _find_unfit_texts(
             headers = zip(files, pool.map(lambda file: ", ".join(source.header(file)), files), strict=True)
         found = {file: f"{HEADER} {there}, expected {expected}" for file, there in headers if there != expected}
     if is_wide(encoding):
-        places = {file: undecoded(text_files.chunks(source.spark, file), encoding) for file in files}
+        places = {file: find_undecoded(text_files.chunks(source.spark, file), encoding) for file in files}
         return found | {file: place for file, place in places.items() if place is not None}
     check = _make_text_check(source, list(used))
     lacked = {}
@@ -88,7 +88,7 @@ def _find_unfit_texts(
         fields = zip(used, faults.has, faults.alike, strict=True) if check.fields else ()
         missing = [field for field, has, alike in fields if not has and (alike or used[field])]
         if faults.undecoded:
-            found[file] = undecoded(text_files.chunks(source.spark, file), encoding) or _CHANGED
+            found[file] = find_undecoded(text_files.chunks(source.spark, file), encoding) or _CHANGED
         elif faults.wrong is not None:
             found.setdefault(file, faults.wrong)
         elif missing:

@@ -17,7 +17,7 @@ from patternlake.jobs.sources import text_files
 from patternlake.jobs.sources.bad_files import SEVERAL, show_line
 from patternlake.jobs.sources.csv_lines import OPEN_QUOTE, Quotes
 from patternlake.jobs.sources.json_lines import OVER_LINES, missing_fields
-from patternlake.jobs.sources.text_encodings import undecoded
+from patternlake.jobs.sources.text_encodings import find_undecoded
 from patternlake.jobs.sources.text_files import Faults, TextCheck
 
 LINES = TextCheck(json_lines=True)
@@ -193,16 +193,16 @@ def test_bytes_are_held_against_the_encoding() -> None:
 
 
 def test_the_place_of_a_byte_is_told_across_chunks() -> None:
-    assert undecoded([b"ab\nc", b"\xc3", b"\xbc"], "") is None
-    assert undecoded([b"ab\nc\xc3", b"d"], "") == (
+    assert find_undecoded([b"ab\nc", b"\xc3", b"\xbc"], "") is None
+    assert find_undecoded([b"ab\nc\xc3", b"d"], "") == (
         "is not of the encoding UTF-8: byte 0xC3 at 4 (line 2) is no text; name its "
         "encoding in the source's options, such as `encoding: windows-1252`"
     )
-    assert undecoded([b"ab\n", b"\xc3"], "") is not None
-    told = undecoded(["ab".encode("utf-16")], "")
+    assert find_undecoded([b"ab\n", b"\xc3"], "") is not None
+    told = find_undecoded(["ab".encode("utf-16")], "")
     assert told is not None
     assert told.endswith("such as `encoding: UTF-16`, `multiLine: true`")
-    told = undecoded([b"ab\n\xfc"], "US-ASCII")
+    told = find_undecoded([b"ab\n\xfc"], "US-ASCII")
     assert told is not None
     assert told.startswith("is not of the encoding US-ASCII: byte 0xFC at 3 (line 2)")
 
