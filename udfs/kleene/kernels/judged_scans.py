@@ -30,6 +30,7 @@ from patternlake.udfs.kleene.kernels.steps import (
     must_go_on,
     new_state,
     settle,
+    state_of,
     stop,
     take,
     undecided,
@@ -40,7 +41,6 @@ from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Aggregate
 from patternlake.udfs.language.predicate.predicates import Predicate, evaluate
 from patternlake.udfs.language.predicate.references import Reference
-from patternlake.udfs.subkernels import subkernel
 
 STARTS_AT_ONCE = 1 << 14
 """So many scans go on side by side."""
@@ -169,17 +169,6 @@ def _starts(scan: Scan) -> IntArray:
     return np.flatnonzero(found).astype(np.int64)
 
 
-@subkernel
-def _state(scans: Scans, row: int) -> State:
-    """The state of one scan; what changes in it changes there."""
-    own = scans.states
-    return State(
-        own.taken[row], own.begun[row], own.enough[row], own.closed[row], own.went_on[row], own.mark[row],
-        own.head[row], own.first[row], own.open[row], own.ask[row], own.ask_round[row], own.ask_ordinal[row],
-        own.sizes[row],
-    )  # fmt: skip
-
-
 @njit(cache=True)
 def _begun(scan: Scan, starts: IntArray) -> Scans:
     s, n, e = len(starts), len(scan.program.kind), len(scan.program.ask)
@@ -202,7 +191,7 @@ def _begun(scan: Scan, starts: IntArray) -> Scans:
     settle(scan.program, fresh, np.empty((0, 3), np.int64), scan.ordinal, scan.strict)
     states.ask_round[:] = -1
     for row in range(s):
-        copy_state(scan.program, _state(scans, row), fresh)
+        copy_state(scan.program, state_of(scans.states, row), fresh)
     return scans
 
 
@@ -218,7 +207,7 @@ def _ask(scan: Scan, scans: Scans, kept: IntArray, asking: BoolArray, most_ahead
     for row in range(len(scans.open)):
         if not scans.open[row]:
             continue
-        state = _state(scans, row)
+        state = state_of(scans.states, row)
         own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
         event, limit = scans.event[row], scans.limit[row]
         only = state.sizes[0] == 0
@@ -265,7 +254,7 @@ def _go_on(scan: Scan, scans: Scans, kept: IntArray, asked: IntArray, holds: Boo
             if holds[at] and taken < 0:
                 taken = at
             at += 1
-        state = _state(scans, row)
+        state = state_of(scans.states, row)
         if taken < 0:
             scans.ahead[row] *= 2
             # A scan begins with its first event or not at all.
@@ -302,7 +291,7 @@ def _forks(scan: Scan, scans: Scans, kept: IntArray) -> IntArray:
     forks = np.empty((len(scans.open), 2), np.int64)
     found = 0
     for row in range(len(scans.open)):
-        state = _state(scans, row)
+        state = state_of(scans.states, row)
         step = must_go_on(scan.program, state)
         while step >= 0:
             own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
@@ -344,11 +333,11 @@ def _stop(scan: Scan, scans: Scans, kept: IntArray, forks: IntArray) -> None:
     for number in range(len(forks)):
         source, step = forks[number]
         own = kept[scans.base[source] : scans.base[source] + scans.room[source]]
-        state = _state(scans, source)
+        state = state_of(scans.states, source)
         go_on(scan.program, state, own, scan.ordinal, scan.strict, step)
         scans.open[source] = state.sizes[1] > 0 and scans.event[source] < scans.limit[source]
         row = before + number
-        state = _state(scans, row)
+        state = state_of(scans.states, row)
         own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
         stop(scan.program, state, own, scan.ordinal, scan.strict, step)
         scans.open[row] = state.sizes[1] > 0 and scans.event[row] < scans.limit[row]
@@ -361,7 +350,7 @@ def _matched(scan: Scan, scans: Scans, kept: IntArray) -> tuple[IntArray, IntArr
     total = scans.states.sizes[:, 0].sum()
     events, places = np.empty(total, np.int64), np.empty(total, np.int64)
     for row in range(len(scans.open)):
-        state = _state(scans, row)
+        state = state_of(scans.states, row)
         own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
         if not is_whole(scan.program, state, own) and (state.sizes[0] == 0 or not scan.begun):
             continue
@@ -474,7 +463,7 @@ def _kept_of(
     offsets, found = np.zeros(len(asked) + 1, np.int64), np.empty(max(len(asked), 16), np.int64)
     for number in range(len(asked)):
         row, step, begins = asked[number, 0], asked[number, 2], asked[number, 3]
-        state = _state(scans, row)
+        state = state_of(scans.states, row)
         own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
         low = begin_of(scan.program, state, scope, begins)
         begin = used = offsets[number]

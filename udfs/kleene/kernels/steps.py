@@ -24,7 +24,7 @@ from numba import njit
 
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.kleene.ways import ALL, ANY, EVENT, NEXT, ROUNDS, THEN, Step
-from patternlake.udfs.subkernels import inlined, uncounted
+from patternlake.udfs.subkernels import inlined, subkernel, uncounted
 
 ENDLESS = 1 << 62
 """Stands for "as many as there are", and for "no such event"."""
@@ -193,6 +193,16 @@ def new_state(program: Program) -> State:
     state.first[:] = -1
     state.ask_round[:] = -1
     return state
+
+
+@subkernel
+def state_of(states: State, row: int) -> State:
+    """One of several states that are rows of the same arrays; what changes in it changes there."""
+    return State(
+        states.taken[row], states.begun[row], states.enough[row], states.closed[row], states.went_on[row],
+        states.mark[row], states.head[row], states.first[row], states.open[row], states.ask[row],
+        states.ask_round[row], states.ask_ordinal[row], states.sizes[row],
+    )  # fmt: skip
 
 
 @inlined

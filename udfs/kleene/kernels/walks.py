@@ -29,6 +29,7 @@ from patternlake.udfs.kleene.kernels.steps import (
     ends,
     new_state,
     settle,
+    state_of,
     take,
 )
 from patternlake.udfs.kleene.ways import ALL, ANY, EVENT, NEXT, ROUNDS, Step
@@ -300,7 +301,7 @@ def walk_on(
         if progress[DEPTH] < 0:
             if progress[START] >= len(starts):
                 return DONE
-            state = _state(path, 0)
+            state = state_of(path.states, 0)
             copy_state(program, state, fresh)
             state.enough[0] = fresh.enough[0]
             path.lanes[0] = 0
@@ -339,23 +340,12 @@ def walk_on(
 
 
 @subkernel
-def _state(path: Path, row: int) -> State:
-    """One row of a node; what changes in it changes there."""
-    own = path.states
-    return State(
-        own.taken[row], own.begun[row], own.enough[row], own.closed[row], own.went_on[row], own.mark[row],
-        own.head[row], own.first[row], own.open[row], own.ask[row], own.ask_round[row], own.ask_ordinal[row],
-        own.sizes[row],
-    )  # fmt: skip
-
-
-@subkernel
 def _next_event(scan: Scan, path: Path, depth: int, limit: int) -> int:
     """The next event that some operand may take behind a node, as far as its name and place tell."""
     tried = path.stack[depth, 2]
     nearest = ENDLESS
     for row in range(path.stack[depth, 0], path.stack[depth, 1]):
-        state = _state(path, row)
+        state = state_of(path.states, row)
         for ask in range(state.sizes[1]):
             place = scan.program.place[state.ask[ask]]
             if state.ask_ordinal[ask] < 0:
@@ -374,7 +364,7 @@ def _go_down(scan: Scan, earliest: IntArray, path: Path, depth: int, event: int,
     program = scan.program
     made, lanes = path.stack[depth, 1], path.stack[depth, 3]
     for row in range(path.stack[depth, 0], path.stack[depth, 1]):
-        state, lane = _state(path, row), path.lanes[row]
+        state, lane = state_of(path.states, row), path.lanes[row]
         own = path.kept[lane]
         # The first way goes on in the lane that it comes from: what it writes there lies behind this node's events.
         shared = False
@@ -401,7 +391,7 @@ def _go_down(scan: Scan, earliest: IntArray, path: Path, depth: int, event: int,
                     path.kept[target, at, 2] = path.kept[lane, at, 2]
                     path.begun[target, at] = path.begun[lane, at]
             shared = True
-            more = _state(path, made)
+            more = state_of(path.states, made)
             copy_state(program, more, state)
             more.enough[0] = state.enough[0]
             path.lanes[made] = target
@@ -437,12 +427,12 @@ def _write(program: Program, path: Path, found: Found, progress: IntArray) -> bo
     first, behind = path.stack[depth, 0], path.stack[depth, 1]
     count = 0
     for row in range(first, behind):
-        count += _is_match(program, _state(path, row))
+        count += _is_match(program, state_of(path.states, row))
     used = found.offsets[progress[FOUND]]
     if progress[FOUND] + count >= len(found.offsets) or used + count * depth > len(found.events):
         return False
     for row in range(first, behind):
-        if not _is_match(program, _state(path, row)):
+        if not _is_match(program, state_of(path.states, row)):
             continue
         lane = path.lanes[row]
         for at in range(depth):
