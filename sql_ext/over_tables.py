@@ -317,12 +317,13 @@ class _Table:
 
     def _value(self, name: str) -> Column:
         """A value as attributes have it; moments without a zone that predicates read are in UTC."""
-        column = F.col(identifier(name))
-        if not is_handed_on(self.types[name]):
+        column, kind = F.col(identifier(name)), self.types[name]
+        if not is_handed_on(kind):
             return F.to_json(F.struct(column.alias(FIELD)), dict(JSON_OPTIONS))
-        if name in self.read and self.types[name] == "timestamp_ntz":
-            return F.concat(column.cast("string"), F.lit("Z")).cast("timestamp")
-        return column.cast(stored_type(self.types[name]))
+        if name in self.read and kind == "timestamp_ntz":
+            return F.concat(column.cast("string"), F.lit("Z")).cast("timestamp_ltz")
+        # Others are stored as texts.
+        return column if stored_type(kind) == kind else column.cast("string")
 
 
 def _fields_named(texts: Sequence[str]) -> set[str]:

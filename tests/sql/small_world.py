@@ -60,6 +60,8 @@ QUESTIONS = (
     "PATTERN (a b+) DEFINE a AS name = 'a', b AS name = 'b')",
     "SELECT * FROM match_pattern(TABLE(SELECT key, time, position, name FROM events) PARTITION BY key "
     "ORDER BY (time, position), 'a ; b')",
+    "SELECT * FROM match_pattern(TABLE(SELECT key, time, position, name, time AS moment FROM events) PARTITION BY key "
+    "ORDER BY (time, position), 'a ; b WHERE b.moment > a.moment MEASURES b.moment AS moment')",
     "SELECT * FROM match_subscription('m')",
     "SELECT * FROM predict_match('m')",
     "SELECT * FROM forecast_evaluation",
