@@ -344,7 +344,7 @@ WRONG = [
     ),
     ("match_pattern('kleene keyed', NULL)", "pattern is NULL; give a pattern"),
     ("match_pattern('kleene keyed', 'A ; ?')", "line 1, column 5"),
-    ("match_pattern('kleene keyed', '(A ; B)+')", "policy skip_till_any repeats only a name"),
+    ("match_pattern('kleene keyed', '(A ; B)+')", "only with repetition => 'all'"),
     ("match_pattern('kleene keyed', 'A , !B , C')", "'!' (not) stands inside ','"),
     ("match_pattern('kleene keyed', 'A', policy => 'any')", "policy must be one of "),
     ("match_pattern('kleene keyed', 'A ; B', plan => '(A C)')", "'C' is not an operand of the pattern"),
