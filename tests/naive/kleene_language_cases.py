@@ -164,6 +164,10 @@ ANSWERED = (
         ("b1", "b1 b2", "b1 b3", "b2", "b3"),
         repetition="all",
     ),
+    # An event that is passed over is not taken, so it may be the one that must be absent.
+    Answered("all", ANY, "b+ & !b AS x & c", "b1 b2 b3 c4", ("b1 b2 b3 c4",), repetition="all"),
+    Answered("bounded", ANY, "b{2} & !b AS x & c", "b1 b2 c3", ("b1 b2 c3",)),
+    Answered("bounded", ANY, "b{2} & !b AS x & c", "b1 b2 b3 c4", ()),
     # What is left out at the end does not let a match leave its window.
     Answered(
         "all",

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from patternlake.udfs.arrays import IntArray
-from patternlake.udfs.kleene.query import KleenePattern, Operand
-from patternlake.udfs.language.predicate.predicates import names_admitted
+from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.published import NameCount
 
 
@@ -94,18 +93,13 @@ def find_anchors(pattern: KleenePattern, counts: Sequence[NameCount]) -> Anchors
             admitted
             for number in linearization.operands
             if pattern.operands[number].always
-            for admitted in [_names_of(pattern.operands[number])]
+            for admitted in [pattern.operands[number].names]
             if admitted is not None
         ]
         if not found:
             return None
         names |= min(found, key=lambda each: (_total(each, events), sorted(each)))
     return Anchors(frozenset(names), _total(names, events), pattern.within.amount + pattern.beyond_window)
-
-
-def _names_of(operand: Operand) -> frozenset[str] | None:
-    """The names of the events that an operand takes; None: any."""
-    return frozenset([operand.takes]) if operand.define is None else names_admitted(operand.define)
 
 
 def _total(names: AbstractSet[str], events: Mapping[str, int]) -> int:

@@ -10,7 +10,7 @@ or all of them, become slots of their own:
 - next to ``!`` it settles where the negated event must not be, next to ``,`` which event comes directly next, and
   where an operand is left out, what could be added to it;
 - a condition between neighbours, with another repeated operand or with a negated one needs all, and so does an
-  aggregate.
+  aggregate; and so does ``!`` beside it under ``&``, where an event that is passed over may be the one forbidden.
 
 An operand that may take several numbers of events gives several layouts, whose matches are all different:
 
@@ -270,7 +270,7 @@ def _ways(pattern: KleenePattern, linearization: Linearization, number: int) -> 
     if most == 1:
         return [_Share("any", 1, 1), *out]
     if pattern.every:
-        if _needs_all(pattern, number):
+        if _needs_all(pattern, linearization, number):
             return [_Share("listed", some, most), *out]
         return [*_choices(pattern, linearization, number), *out]
     if most is None:
@@ -297,7 +297,7 @@ def _choices(pattern: KleenePattern, linearization: Linearization, number: int) 
     at = next(at for at, stage in enumerate(stages) if number in stage)
 
     def listed(stage: int) -> bool:
-        return _needs_all(pattern, stages[stage][0])
+        return _needs_all(pattern, linearization, stages[stage][0])
 
     needed = [later for later in range(at + 1, len(stages)) if pattern.operands[stages[later][0]].least > 0]
     beside = range(at + 1, min(needed, default=len(stages) - 1) + 1)
@@ -318,11 +318,14 @@ def _ends_matter(pattern: KleenePattern, linearization: Linearization, number: i
     return touches or bool(pattern.operands[number].until)
 
 
-def _needs_all(pattern: KleenePattern, number: int) -> bool:
-    """Whether a condition judges each event of an operand beside other repeated ones, or all of them together."""
+def _needs_all(pattern: KleenePattern, linearization: Linearization, number: int) -> bool:
+    """Whether a condition judges each event of an operand beside other repeated ones, or all of them together, or an
+    event that it does not take may be one that must be absent.
+    """
     operand = pattern.operands[number]
     return operand.repeated and (
         number in pattern.aggregates.values()
+        or _may_pass_over_absent(pattern, linearization, number)
         or any(
             number in condition.operands
             and (
@@ -333,6 +336,18 @@ def _needs_all(pattern: KleenePattern, number: int) -> bool:
             for condition in pattern.conditions
         )
     )
+
+
+def _may_pass_over_absent(pattern: KleenePattern, linearization: Linearization, number: int) -> bool:
+    """Whether what must be absent may be among the events that fit an operand, between those that it takes.
+
+    It is where the operand stands on neither side of ``!``, as ``b+ & !x & c`` has it.
+    """
+    beside = (gap for gap in linearization.gaps if number not in gap.left and number not in gap.right)
+    absent = {one for gap in beside for part in gap.negated for one in part.operands}
+    mine = pattern.operands[number].names
+    theirs = [pattern.operands[one].names for one in absent]
+    return any(mine is None or names is None or not mine.isdisjoint(names) for names in theirs)
 
 
 def _without(linearization: Linearization, out: frozenset[int]) -> Linearization:
@@ -455,7 +470,7 @@ class _Laying:
         share = self.shares[stages[last][0]]
         front = int(both or after != "one" or (windowed and at == 0 and not share.least == share.most == 1))
         back = int(both or collects(at + 1) or (windowed and at == last and collects(0)))
-        if _needs_all(self.pattern, operand) or count <= front + back:
+        if _needs_all(self.pattern, self.whole, operand) or count <= front + back:
             front, back = count, 0
         if len(self.slots) + front + back > MOST_SLOTS:
             _refuse(self.pattern, operand)

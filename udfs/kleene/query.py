@@ -104,6 +104,11 @@ class Operand:
         return self, *self.until
 
     @property
+    def names(self) -> frozenset[str] | None:
+        """The names of the events that it may take; None: any."""
+        return _names_taken([self])
+
+    @property
     def grows(self) -> bool:
         """True for ``+``, ``*``, ``?``, ``{n,}`` and ``{n,m}``: how many events it takes depends on what there is."""
         return self.most != self.least
