@@ -1,7 +1,7 @@
 """Which worker of pytest-xdist runs which file: an engine's files on one worker, those that took longest first.
 
 A worker loads the kernels of an engine once, in its own process and in that from which Spark's workers are forked. How
-long a file took is remembered from the last run; without that, it is guessed by the number of its tests.
+long each test took is remembered from its last run, as a file has fast tests and slow ones; without that, it is guessed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pytest
     from xdist.workermanage import WorkerController
 
-SECONDS = "patternlake/seconds"
-"""Key of pytest's cache: seconds by file."""
+SECONDS = "patternlake/seconds_of_tests"
+"""Key of pytest's cache: seconds by test."""
 
 _WORDS = {
     "sketch": ("match_seq", "match_exists", "sketch", "planned_functions"),
@@ -39,9 +39,9 @@ def engine_of(file: str) -> str:
     return next((engine for engine, known in _WORDS.items() if any(f"_{word}_" in words for word in known)), "")
 
 
-def guessed(file: str, tests: int) -> float:
-    """Seconds of a file that has not run yet: a test that asks Spark takes some, another one hardly any."""
-    return tests * (0.05 if "unit" in PurePosixPath(file).parts else 2.0)
+def guessed(test: str) -> float:
+    """Seconds of a test that has not run yet: one that asks Spark takes some, another one hardly any."""
+    return 0.05 if "unit" in PurePosixPath(test.split("::")[0]).parts else 2.0
 
 
 class EngineScheduling(LoadFileScheduling):  # type: ignore[misc]
@@ -67,23 +67,23 @@ class EngineScheduling(LoadFileScheduling):  # type: ignore[misc]
         return max((file for file in seconds if engine_of(file) in wanted), key=lambda file: seconds[file])
 
     def _seconds(self) -> dict[str, float]:
-        """What the files that wait took the last time."""
+        """What the tests of the files that wait took the last time."""
         cache = getattr(self.config, "cache", None)  # absent where pytest runs without its plugin
         known = {} if cache is None else cache.get(SECONDS, {})
-        return {file: known.get(file, guessed(file, len(tests))) for file, tests in self.workqueue.items()}
+        return {file: sum(known.get(test, guessed(test)) for test in tests) for file, tests in self.workqueue.items()}
 
 
 class Stopwatch:
-    """Remembers what each file took, for the next run."""
+    """Remembers what each test took, for the next run."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._seconds: Counter[str] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[report.nodeid.split("::")[0]] += report.duration
+        self._seconds[report.nodeid] += report.duration
 
     def pytest_sessionfinish(self) -> None:
         cache = getattr(self._config, "cache", None)
         if cache is not None:
-            cache.set(SECONDS, {**cache.get(SECONDS, {}), **{file: round(s, 2) for file, s in self._seconds.items()}})
+            cache.set(SECONDS, {**cache.get(SECONDS, {}), **{test: round(s, 2) for test, s in self._seconds.items()}})

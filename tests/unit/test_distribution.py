@@ -45,9 +45,9 @@ def test_the_engine_of_a_file_is_its_folders_or_its_names(file: str, engine: str
 
 
 def scheduling(seconds: dict[str, float]) -> tuple[EngineScheduling, Worker, Worker]:
-    """Two workers, and one test in each file."""
+    """Two workers, and one test in each file, of which seconds are known by file."""
     made = EngineScheduling.__new__(EngineScheduling)
-    cache: dict[str, Any] = {SECONDS: seconds}
+    cache: dict[str, Any] = {SECONDS: {f"{file}::test": each for file, each in seconds.items()}}
     made.config = SimpleNamespace(cache=cache)
     one, other = Worker(), Worker()
     tests = {file: f"{file}::test" for file in FILES}
