@@ -28,6 +28,8 @@ _OF_S3 = {
     "AWS_REGION": "endpoint.region",
     "AWS_ENDPOINT_URL": "endpoint",
 }
+_IDENTITY = frozenset(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"))
+"""One identity, which comes from one place: a token of the environment is of no use to another one's keys."""
 _WITHOUT_SETTING = ("AWS_ALLOW_HTTP", "AZURE_STORAGE_ACCOUNT_NAME")
 """Options that follow from others in Hadoop's words."""
 _OF_GOOGLE = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
@@ -43,9 +45,17 @@ def options_of_spark(spark: SparkSession, location: str) -> dict[str, str]:
     its fellows. What a bucket's own settings say, as ``fs.s3a.bucket.events.access.key``, goes before. What Spark does
     not say, the environment may, as ``AWS_REGION``: tasks on other machines have another one.
     """
-    scheme = urlsplit(location).scheme.lower()
+    place = urlsplit(location)
+    scheme = place.scheme.lower()
     if scheme not in (*S3, *AZURE, *GOOGLE):
         return {}
+    told = _told_to_spark(spark, location)
+    names = [*_settings(scheme, place.netloc, place.hostname or ""), *_WITHOUT_SETTING]
+    return _of_environment(names, told) | told
+
+
+def _told_to_spark(spark: SparkSession, location: str) -> dict[str, str]:
+    """What Spark's own settings say of a location, in delta-rs's words."""
     session: Any = spark._jsparkSession
     settings = session.sessionState().newHadoopConf()
 
@@ -55,17 +65,21 @@ def options_of_spark(spark: SparkSession, location: str) -> dict[str, str]:
         return "" if said is None else "".join(map(str, said))
 
     place = urlsplit(location)
-    said = _of_environment([*_settings(scheme, place.netloc, place.hostname or ""), *_WITHOUT_SETTING])
+    scheme = place.scheme.lower()
     if scheme in S3:
-        return said | _options_of_s3(place.netloc, ask)
+        return _options_of_s3(place.netloc, ask)
     if scheme in AZURE:
-        return said | _options_of_azure(place.hostname or "", ask)
+        return _options_of_azure(place.hostname or "", ask)
     key_file = next(filter(None, map(ask, _OF_GOOGLE)), "")
-    return said | ({"GOOGLE_SERVICE_ACCOUNT": key_file} if key_file else {})
+    return {"GOOGLE_SERVICE_ACCOUNT": key_file} if key_file else {}
 
 
-def _of_environment(names: Iterable[str]) -> dict[str, str]:
-    return {name: os.environ[name] for name in names if name in os.environ}
+def _of_environment(names: Iterable[str], told: Iterable[str]) -> dict[str, str]:
+    """What the environment says of options that are not told elsewhere."""
+    known = {name.upper() for name in told}
+    if known & _IDENTITY:
+        known |= _IDENTITY
+    return {name: os.environ[name] for name in names if name in os.environ and name not in known}
 
 
 def _options_of_s3(bucket: str, ask: _Ask) -> dict[str, str]:
@@ -109,7 +123,8 @@ def _options_of_azure(host: str, ask: _Ask) -> dict[str, str]:
 def tell_spark(spark: SparkSession, location: str, options: Mapping[str, str]) -> None:
     """Let Spark into a location by delta-rs's options, where its own settings say nothing; before it is first read.
 
-    What is not among the options may stand in the environment. Options that Spark has no word for are left to delta-rs.
+    What a bucket's own settings say stays; those for all buckets give way to the options. What neither says may stand
+    in the environment. Options that Spark has no word for are left to delta-rs.
     """
     place = urlsplit(location)
     known = _settings(place.scheme.lower(), place.netloc, place.hostname or "")
@@ -120,7 +135,8 @@ def tell_spark(spark: SparkSession, location: str, options: Mapping[str, str]) -
     context: Any = spark.sparkContext._jsc
     # The catalog, which makes a database's folder, has a copy of its own.
     kept = (context.hadoopConfiguration(), session.sharedState().hadoopConf())
-    for option, value in (_of_environment(known) | {**options}).items():
+    environment = _of_environment(known, [*options, *_told_to_spark(spark, location)])
+    for option, value in (environment | {**options}).items():
         if option.upper() not in known:
             continue
         name, made = known[option.upper()]

@@ -33,7 +33,7 @@ class Spark:
 
 @pytest.fixture(autouse=True)
 def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL"):
+    for name in ("AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -120,6 +120,24 @@ def test_what_spark_was_told_of_the_bucket_stays() -> None:
     spark: Any = Spark(**{"fs.s3a.bucket.b.access.key": "its own"})
     tell_spark(spark, "s3a://b/lake", {"AWS_ACCESS_KEY_ID": "k"})
     assert spark.settings == {"fs.s3a.bucket.b.access.key": "its own"}
+
+
+@pytest.mark.parametrize("options", [{}, {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}])
+def test_the_environment_says_nothing_that_spark_or_the_options_say(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"):
+        monkeypatch.setenv(name, "of the environment")
+    told = {} if options else {"fs.s3a.access.key": "k", "fs.s3a.secret.key": "s"}
+    spark: Any = Spark(**told, **{"fs.s3a.endpoint.region": "eu"})
+    tell_spark(spark, "s3a://b/lake", options)
+    prefix = "fs.s3a.bucket.b." if options else "fs.s3a."
+    assert spark.settings == {f"{prefix}access.key": "k", f"{prefix}secret.key": "s", "fs.s3a.endpoint.region": "eu"}
+    assert options_of_spark(spark, "s3a://b/lake") == {
+        "AWS_ACCESS_KEY_ID": "k",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "AWS_REGION": "eu",
+    }
 
 
 def test_options_of_a_configuration_take_variables_and_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
