@@ -72,7 +72,7 @@ def session(
 
 
 def bare_session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Start (or get) a local session that is ready for Delta, with nothing of PatternLake registered.
+    """Start (or get) a session that is ready for Delta, with nothing of PatternLake registered.
 
     A JVM that it starts is quiet: only errors are logged, unless a log4j2 configuration of the user's says otherwise;
     ``spark.sparkContext.setLogLevel("WARN")`` brings Spark's warnings back.
@@ -82,7 +82,9 @@ def bare_session(master: str = "local[*]", settings: Mapping[str, str] | None = 
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local"):
+        # Elsewhere executors of other machines have to reach the driver: Spark chooses its address.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("patternlake").master(master)
     defaults = {"spark.driver.memory": os.environ.get("PATTERNLAKE_DRIVER_MEMORY", "4g"), **SESSION_SETTINGS}
     for key, value in {**defaults, **(settings or {})}.items():
