@@ -31,8 +31,8 @@ def refuse_connect(spark: SparkSession) -> None:
 def check(spark: SparkSession) -> None:
     """Refuse a session whose workers run a Python without what PatternLake needs.
 
-    Nothing is run where workers run the interpreter of this process; else a task for each core is, once per application
-    and interpreter.
+    Nothing is run where workers run the interpreter of this process, on this machine; else a task for each core is,
+    once per application and interpreter.
 
     Raises
     ------
@@ -44,7 +44,8 @@ def check(spark: SparkSession) -> None:
     context = spark.sparkContext
     python = str(context.pythonExec)
     mark = f"{context.applicationId} {python}"
-    if _is_this(python) or mark in _checked:
+    here = str(context.master).startswith("local") and _is_this(python)
+    if here or mark in _checked:
         return
     try:
         cores = context.defaultParallelism
