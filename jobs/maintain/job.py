@@ -101,7 +101,9 @@ def tidy_files(db: Database, names: Sequence[str]) -> None:
 
 
 def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
-    """Apply the rules to finished segments; the number of segments that lost nodes."""
+    """Apply the rules to finished segments; the number of segments that have come below a rule's age since the last
+    time.
+    """
     last = PublicationsReader(db).latest("sketch", name)
     if last is None or not rules:
         return 0
@@ -137,6 +139,7 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
             logger.warning("sketch %r has an unfinished batch %d; it is aged after that", name, batch.batch_id)
             return 0
         batch.publish(rows_in=0, rows_out=0, watermark=last.watermark, state={**last.state, "floors": floors})
+    # Whether they have come below it now or before: a run may have died before it removed their nodes.
     top = _sizing(last).height - 1
     begin = 0
     # Later rules remove more, mostly of fewer segments; where one reaches further, nothing is left for those before it.
@@ -147,7 +150,8 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
         else:
             keep_topmost(db, last, begin, end, min(int(floor["level"]), top))
         begin = max(begin, end)
-    return begin
+    aged = dict(before)
+    return len({segment for level, end in map(_as_floor, floors) for segment in range(aged.get(level, 0), end)})
 
 
 @dataclass(frozen=True)
