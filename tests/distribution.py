@@ -1,7 +1,7 @@
 """Which worker of pytest-xdist runs which file: an engine's files on one worker, those that took longest first.
 
 A worker loads the kernels of an engine once, in its own process and in that from which Spark's workers are forked. How
-long each test took is remembered from its last run, as a file has fast tests and slow ones; without that, it is guessed.
+long each test took is remembered from its last run, as a file has fast and slow ones; without that, it is guessed.
 """
 
 from __future__ import annotations
