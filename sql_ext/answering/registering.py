@@ -84,7 +84,9 @@ def _over(
     if not any(parameter.name == "time" for parameter in function.parameters):
         raise ArgumentError(f"{function.name} asks a stream, not a table; `patternlake init --table` makes one of it")
     lake, values = lake_over(rows, {name: _chosen(name, value) for name, value in arguments.items()}, apart)
-    return shown(lake, function, worked_out(lambda: function.plan(lake, values)))
+    answer = shown(lake, function, worked_out(lambda: function.plan(lake, values)))
+    # No row comes behind those of a table, whose watermark tells only what windows in time have passed.
+    return answer.withColumn("final", F.lit(True)) if "final" in answer.columns else answer
 
 
 def _plain(spark: SparkSession, function: TableFunction | ScalarFunction, given: dict[str, Any]) -> dict[str, Any]:

@@ -92,6 +92,26 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        ("match_pattern", "a ; b+"),
+        ("match_pattern", "a ; !b"),
+        ("match_pattern", "a ; b ; !c WITHIN 3 EVENTS"),
+        ("match_funnel_rows", "a ; b ; c"),
+        ("cet_trends", "PATTERN a ; b"),
+        ("cet_count", "PATTERN a+"),
+    ],
+)
+def test_no_later_row_changes_what_a_table_answers(lake: SketchLake, stream: Stream, function: str, text: str) -> None:
+    first = (text,) if function.startswith("cet") else ("clicked", text)
+    stands = {"stream": "clicked"} if function.startswith("cet") else {}
+    asked = call(function, *first, **stands, name="page").replace("'clicked'", TABLE, 1)
+    rows = lake.rows(f"SELECT final FROM {asked}")
+    assert rows
+    assert all(row["final"] for row in rows)
+
+
 @pytest.mark.parametrize(("function", "text", "given"), QUESTIONS)
 def test_a_table_answers_as_a_stream_of_its_rows(
     lake: SketchLake, stream: Stream, function: str, text: str, given: dict[str, Any]
