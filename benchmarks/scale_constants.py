@@ -1,4 +1,4 @@
-"""What `benchmarks.scale` counts with: measured figures, with their units and the lines of docs/benchmarks.md.
+"""What `benchmarks.scale` counts with: measured figures, with their units and the lines of docs/performance.md.
 
 Whoever measures anew edits a number here and in that line, and runs ``python -m benchmarks.scale --write``.
 """
@@ -19,7 +19,7 @@ class Constant:
     value, unit
         How much; seconds are on two cores.
     where
-        A piece of the line of docs/benchmarks.md that tells it.
+        A piece of the line of docs/performance.md that tells it.
     """
 
     name: str
@@ -31,12 +31,9 @@ class Constant:
 _FILES = "| `events`, 100 M |"
 _SKETCH = "| `sketch_nodes`, 100 M |"
 _KEYED = "| `sketch_nodes`, keyed, 100 M |"
-_INGEST = "| `ingest`, first batch of 1 M, of 10 M, mean of nine later ones of 10 M |"
-_BUILD = "| `sketch` of 1 M, of 10 M, keyed of 100 M |"
-_RARE = "| SEQ of 2, rare, 100 M: sketch, verify |"
-_KEY = "| one key of 100,000, 100 M: sketch, verify |"
-_TRENDS_1, _TRENDS_10 = "| 1 M (101 windows) |", "| 10 M (1,001 windows) |"
-_PREDICT = "seconds on two cores: the job `predict`"
+_RARE = "| SEQ of 2, rare, 100 M |"
+_KEY = "| one key of 100,000, 100 M |"
+_COUNTING = "| 10 M (1,001 windows) |"
 _LOOK = "| Spark plans a scan after a commit, seconds |"
 _CHECKPOINT = "| checkpoint, bytes |"
 _WRITING = "| Spark writes it, seconds |"
@@ -46,17 +43,17 @@ _OPENING = "| delta-rs opens the log, seconds |"
 _PYTHON = "| memory of delta-rs, bytes |"
 
 CONSTANTS = (
-    Constant("ingest, first batch of 1 M", 6.5, "s", _INGEST),
-    Constant("ingest, first batch of 10 M", 13.0, "s", _INGEST),
-    Constant("ingest, later batch of 10 M", 9.4, "s", _INGEST),
-    Constant("sketch of 1 M", 6.3, "s", _BUILD),
-    Constant("sketch of 10 M", 7.7, "s", _BUILD),
-    Constant("keyed sketch of 100 M", 169.7, "s", _BUILD),
-    Constant("trends of 1 M", 1.8, "s", _TRENDS_1),
-    Constant("trends of 10 M", 14.8, "s", _TRENDS_10),
-    Constant("groups of 1 M", 1.0, "s", "the job 1.0 seconds in the"),
-    Constant("groups of 10 M", 15.3, "s", "At 10 million events on two cores the job takes"),
-    Constant("predict of 1 M", 3.8, "s", _PREDICT),
+    Constant("ingest, first batch of 1 M", 6.5, "s", "| `ingest`, first batch of 1 M |"),
+    Constant("ingest, first batch of 10 M", 13.0, "s", "| `ingest`, first batch of 10 M |"),
+    Constant("ingest, later batch of 10 M", 9.4, "s", "| `ingest`, mean of nine later batches of 10 M |"),
+    Constant("sketch of 1 M", 6.3, "s", "| `sketch` of 1 M |"),
+    Constant("sketch of 10 M", 7.7, "s", "| `sketch` of 10 M |"),
+    Constant("keyed sketch of 100 M", 169.7, "s", "| `sketch` of 100 M, keyed |"),
+    Constant("trends of 1 M", 1.8, "s", "| `trends` | 1 M |"),
+    Constant("trends of 10 M", 14.8, "s", "| `trends` | 10 M |"),
+    Constant("groups of 1 M", 1.0, "s", "| `groups` | 1 M |"),
+    Constant("groups of 10 M", 15.3, "s", "| `groups` | 10 M |"),
+    Constant("predict of 1 M", 3.8, "s", "| `predict` | 1 M |"),
     Constant("files of events", 1_111_525_003, "bytes of 100 M", _FILES),
     Constant("log of events", 603_506, "bytes of 100 M", _FILES),
     Constant("bodies of the sketch", 336_709_476, "bytes of 100 M", _SKETCH),
@@ -77,9 +74,9 @@ CONSTANTS = (
     Constant("parts read for one key", 233, "parts of 100 M", _KEY),
     Constant("match_seq, one key", 1.31, "s at 100 M", _KEY),
     Constant("match_seq, one key, verify", 3.27, "s at 100 M", _KEY),
-    Constant("cet_count, all windows", 5.4, "s at 10 M", _TRENDS_10),
-    Constant("cet_count, 60 windows", 0.44, "s at 10 M", _TRENDS_10),
-    Constant("predict_match", 0.29, "s, 1.6 M live instances", _PREDICT),
+    Constant("cet_count, all windows", 5.4, "s at 10 M", _COUNTING),
+    Constant("cet_count, 60 windows", 0.44, "s at 10 M", _COUNTING),
+    Constant("predict_match", 0.29, "s, 1.6 M live instances", "| `predict_match`, 87,557 forecasts |"),
     Constant("look of Spark, 10,000 files", 4.5, "s of processor time", _LOOK),
     Constant("look of Spark, 1,000,000 files", 32.8, "s of processor time", _LOOK),
     Constant("checkpoint of 1,000,000 files", 122_080_886, "bytes", _CHECKPOINT),

@@ -15,7 +15,7 @@ from benchmarks.scale_constants import CONSTANTS, Constant, measured
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-MEASURED = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").splitlines()
+MEASURED = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").splitlines()
 SHEETS = list(scale.sheets(scale.SIZES, None, scale.MANY_CORES))
 
 
@@ -31,7 +31,7 @@ def test_the_page_has_no_other_tables_of_the_program() -> None:
 @pytest.mark.parametrize("constant", CONSTANTS, ids=lambda constant: constant.name)
 def test_a_constant_stands_in_the_line_that_it_names(constant: Constant) -> None:
     found = [line for line in MEASURED if constant.where in line]
-    assert len(found) == 1, f"{constant.where!r} is a piece of {len(found)} lines of docs/benchmarks.md, not of one"
+    assert len(found) == 1, f"{constant.where!r} is a piece of {len(found)} lines of docs/performance.md, not of one"
     numbers = [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?:\.\d+)?", found[0])]
     assert constant.value in numbers
 
