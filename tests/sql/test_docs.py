@@ -288,7 +288,7 @@ def _wrapped(text: str) -> str:
     return "\n".join(line for some in lines for line in some)
 
 
-@pytest.mark.parametrize("kind", ["yaml", "error"])
+@pytest.mark.parametrize("kind", ["sql", "python", "yaml", "error"])
 def test_no_line_of_a_block_is_too_wide(kind: str) -> None:
     # What `init` writes has its comments behind the keys.
     blocks = [
