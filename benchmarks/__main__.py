@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.tables import console, shown
+from benchmarks.tables import console, show_tables
 
 FOLDER = Path("build/bench")
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,7 +114,7 @@ def measure(
         figures[part] = found
         differing += [q["label"] for each in found for q in each.get("questions", ()) if "disagreement" in q]
         if found:
-            screen.print(shown(part, found))
+            screen.print(show_tables(part, found))
         (FOLDER / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
     screen.print(f"all figures: {FOLDER / 'figures.json'}")
     if failed or differing:

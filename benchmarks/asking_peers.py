@@ -204,7 +204,9 @@ def compare(question: Question, answers: dict[str, Answer], events: int) -> bool
     return right
 
 
-def told(n: int, given: argparse.Namespace, asked: Sequence[Question], found: Found, file_only: Answer | None) -> bool:
+def print_answers(
+    n: int, given: argparse.Namespace, asked: Sequence[Question], found: Found, file_only: Answer | None
+) -> bool:
     """Print all answers; whether all have our rows."""
     print(f"\n{n:,} events in {keys_of(n):,} keys, least of {given.repeats}, load {os.getloadavg()[0]:.1f}")
     right = [compare(question, found[question.name], n) for question in asked]
@@ -224,7 +226,7 @@ def peer_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def measured(
+def measure_all(
     parser: argparse.ArgumentParser,
     given: argparse.Namespace,
     sizes: Sequence[int],

@@ -143,7 +143,7 @@ def resident(process: int, field: str) -> int:
     return 1024 * int(found.group(1)) if found else 0
 
 
-def watched(command: list[str]) -> tuple[str, str, float]:
+def watch(command: list[str]) -> tuple[str, str, float]:
     """Output, errors and peak memory in MB of a program and the processes that it starts."""
     peak = 0
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -168,7 +168,7 @@ def watched(command: list[str]) -> tuple[str, str, float]:
 def run_theirs(kind: str, n: int, path: Path, class_path: str, heap: str) -> Figures:
     java = ["java", f"-Xmx{heap}", "-XX:+ExitOnOutOfMemoryError", "-cp", class_path, "tg.dtg.main.Main"]
     query = ["kite"] if kind == "kiting" else [f"stock{RATIOS[kind]}", "-simple", "-r", f"[0,50,{PRECISION})"]
-    out, err, peak = watched([*java, *query, "-i", str(path), "-wl", str(n), "-sl", str(n), "-p", str(CORES)])
+    out, err, peak = watch([*java, *query, "-i", str(path), "-wl", str(n), "-sl", str(n), "-p", str(CORES)])
     marks = ("begin graph construction.* time", "finish manage time", "begin detect time", "finish detect time")
     found = [re.search(rf"{mark} (\d+)", out) for mark in (*marks, "cet number")]
     if None in found or "Exception" in err:
@@ -178,7 +178,7 @@ def run_theirs(kind: str, n: int, path: Path, class_path: str, heap: str) -> Fig
 
 
 def run_ours(kind: str, path: Path) -> Figures:
-    out, err, peak = watched([sys.executable, __file__, "--ours", kind, str(path)])
+    out, err, peak = watch([sys.executable, __file__, "--ours", kind, str(path)])
     if not out:
         raise RuntimeError(err)
     return Figures(peak=peak, **json.loads(out))

@@ -108,7 +108,7 @@ COLLECTING = {**SKIPPING, "Y": "Y.name not in ('B', 'C')"}
 ADJACENT = {"B": "B.name = 'B' and (prev(B.name) = 'A' or B.x > prev(B.x))"}
 
 
-def recognized(order: str, between: dict[str, str], bound: str = "1 as bound", skip: str = "to next row") -> str:
+def recognize_text(order: str, between: dict[str, str], bound: str = "1 as bound", skip: str = "to next row") -> str:
     """Esper's match_recognize, with the conditions of the variables between A and C."""
     defined = {**between, "C": "C.name = 'C'"}
     conditions = ", ".join(f"{name} as {text} and {name}.rank - A.rank < 100" for name, text in defined.items())
@@ -119,7 +119,7 @@ def recognized(order: str, between: dict[str, str], bound: str = "1 as bound", s
     )
 
 
-def followed(behind: str, bound: str = "1 as bound") -> str:
+def follow_text(behind: str, bound: str = "1 as bound") -> str:
     """Esper's pattern of what follows each A; it stops waiting at the first event behind the window."""
     return (
         f"{BY_KEY}select a.position as f, c.position as l, {bound} from pattern "
@@ -138,8 +138,8 @@ def questions() -> list[Question]:
             "next",
             FLINK_SKIPPING.format(skip="TO NEXT ROW"),
             {
-                "pattern": followed("b=Event(name = 'B') ->"),
-                "match_recognize": recognized("A X* B Y* C", SKIPPING),
+                "pattern": follow_text("b=Event(name = 'B') ->"),
+                "match_recognize": recognize_text("A X* B Y* C", SKIPPING),
             },
         ),
         Question(
@@ -148,7 +148,7 @@ def questions() -> list[Question]:
             taken,
             "past_last",
             FLINK_SKIPPING.format(skip="PAST LAST ROW"),
-            {"match_recognize": recognized("A X* B Y* C", SKIPPING, skip="past last row")},
+            {"match_recognize": recognize_text("A X* B Y* C", SKIPPING, skip="past last row")},
         ),
         Question(
             "rising",
@@ -157,8 +157,10 @@ def questions() -> list[Question]:
             "next",
             None,
             {
-                "pattern": followed("d=Event(name = 'B') -> b=Event(name = 'B') until", "d as opening, b as collected"),
-                "match_recognize": recognized("A X* (B Y*)+ C", COLLECTING, "B as collected"),
+                "pattern": follow_text(
+                    "d=Event(name = 'B') -> b=Event(name = 'B') until", "d as opening, b as collected"
+                ),
+                "match_recognize": recognize_text("A X* (B Y*)+ C", COLLECTING, "B as collected"),
             },
         ),
         Question(
@@ -167,7 +169,7 @@ def questions() -> list[Question]:
             "strict",
             "next",
             FLINK_RISING,
-            {"match_recognize": recognized("A B+ C", ADJACENT, "B.countOf() as bound")},
+            {"match_recognize": recognize_text("A B+ C", ADJACENT, "B.countOf() as bound")},
         ),
     ]
 

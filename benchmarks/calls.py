@@ -95,7 +95,7 @@ def main(
     with new_folder("calls") as folder:
         location = str(folder.resolve() / "state")
         with spark_session(folder) as spark:
-            path = _configured(folder)
+            path = _configure(folder)
             for job in JOBS:
                 patternlake.run(spark, str(path), job=job)
             warm(spark, repeats)
@@ -104,7 +104,7 @@ def main(
         first(location)
 
 
-def _configured(folder: Path) -> Path:
+def _configure(folder: Path) -> Path:
     """The demo's year with all its objects but the evaluation."""
     path = deliver(folder)
     sys.path.insert(0, str(CONFIGURATION.parents[1] / "demo"))

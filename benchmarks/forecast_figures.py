@@ -37,7 +37,7 @@ RATIOS = (1, 2, 3, 4)
 HEAT_WAVE = known_sources.asked(" , ".join(f"hot AS h{day}" for day in range(1, DAYS_OF_WAVE + 1)))
 
 
-def shown(title: str, rows: Sequence[tuple[str, NDArray[np.float64]]]) -> None:
+def print_forecasts(title: str, rows: Sequence[tuple[str, NDArray[np.float64]]]) -> None:
     """Print forecasts above thresholds and how many came true: of each row float64[thresholds, 2]."""
     table = Table(title=f"{title}: precision (true / false), by threshold")
     table.add_column("")
@@ -75,12 +75,12 @@ def figure_10(count: int, events: int) -> None:
     for ratio in RATIOS:
         found = of_all(subscriptions, trained, events_of(subscriptions, events, 2, ratio=ratio))
         rows += [(f"1 : {ratio}, within {n}", each) for n, each in zip(AHEAD_10, found, strict=True)]
-    shown("Fig. 10 (a), full : partial matches of the test", rows)
+    print_forecasts("Fig. 10 (a), full : partial matches of the test", rows)
     tested = events_of(subscriptions, events, 3)
     for figure, partial in (("b", UNIFORM), ("c", GAUSSIAN)):
         found = of_all(subscriptions, events_of(subscriptions, events, 4, partial=partial), tested)
         title = f"Fig. 10 ({figure}), trained on partial matches of {partial} length, tested on uniform"
-        shown(title, [(f"within {n}", each) for n, each in zip(AHEAD_10, found, strict=True)])
+        print_forecasts(title, [(f"within {n}", each) for n, each in zip(AHEAD_10, found, strict=True)])
 
 
 def figure_11(count: int, years: int) -> None:
@@ -91,15 +91,15 @@ def figure_11(count: int, years: int) -> None:
     made = judged([HEAT_WAVE], source(train), source(test), AHEAD_11, THRESHOLDS)[0, :, : len(THRESHOLDS), :2]
     full = FullModel.trained(train)
     for figure, found in (("a-c, ours", made), ("d-f, full", full.judged(test, AHEAD_11, THRESHOLDS))):
-        shown(f"Fig. 11 ({figure})", [(f"within {n}", each) for n, each in zip(AHEAD_11, found, strict=True)])
+        print_forecasts(f"Fig. 11 ({figure})", [(f"within {n}", each) for n, each in zip(AHEAD_11, found, strict=True)])
     compiled = made_of(HEAT_WAVE)
     moves = counts_of(compiled, run(compiled, source(train)).totals, 0)
     table = Table(title="Fig. 11, the model's size")
     for name in ("", "states", "numbers", "seconds to train", "seconds to train and judge"):
         table.add_column(name, justify="right")
     days = source(train), source(test)
-    ours = _timed(lambda: run(compiled, days[0]), lambda: judged([HEAT_WAVE], *days, AHEAD_11, THRESHOLDS))
-    theirs = _timed(
+    ours = _time(lambda: run(compiled, days[0]), lambda: judged([HEAT_WAVE], *days, AHEAD_11, THRESHOLDS))
+    theirs = _time(
         lambda: FullModel.trained(train), lambda: FullModel.trained(train).judged(test, AHEAD_11, THRESHOLDS)
     )
     # Of the final state nothing is kept.
@@ -108,7 +108,7 @@ def figure_11(count: int, years: int) -> None:
     console().print(table)
 
 
-def _timed(*actions: Callable[[], Any]) -> list[str]:
+def _time(*actions: Callable[[], Any]) -> list[str]:
     return [f"{min(seconds(action) for _ in range(3)):.3f}" for action in actions]
 
 

@@ -45,14 +45,14 @@ def measure(events: int, repeats: int, chdb: str | None = None) -> dict[str, Any
     with new_folder(f"funnels_{events}") as folder, spark_session(folder) as spark:
         lake = make_lake(spark, folder, events)
         table = f"(SELECT key, time, position, name FROM {lake.db.log('events')} WHERE {lake.rows})"
-        with _loaded(spark, table, folder, chdb) as ask_chdb:
+        with _load(spark, table, folder, chdb) as ask_chdb:
             found = [_measure_funnel(spark, table, name, steps, repeats, ask_chdb) for name, steps in FUNNELS.items()]
         found += [_measure_paths(spark, table, name, around, repeats) for name, around in PATHS.items()]
         return {"events": events, "repeats": repeats, "beside": found}
 
 
 @contextmanager
-def _loaded(
+def _load(
     spark: SparkSession, table: str, folder: Path, python: str | None
 ) -> Iterator[Callable[[str], list[Any]] | None]:
     """A function that asks ClickHouse, once it has the events; None where there is none."""

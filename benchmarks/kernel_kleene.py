@@ -33,7 +33,7 @@ import numpy as np
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
 from patternlake.udfs.kleene.plans.costs import Statistics
-from patternlake.udfs.kleene.plans.planning import planned
+from patternlake.udfs.kleene.plans.planning import choose_plan
 from patternlake.udfs.kleene.plans.trees import NAMED, Plan, forced_plan, named_plan, plan_text
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
 from patternlake.udfs.kleene.work import Work
@@ -155,7 +155,7 @@ def by_plan(n: int, repeats: int) -> None:
     for query in queries():
         pattern = compile_pattern(parse(query.text), SCOPE)
         known = {} if query.share is None else {c.predicate.sql(): query.share for c in pattern.conditions}
-        choice = planned(pattern, Statistics(populations(n), events=n, selectivities=known)).plan
+        choice = choose_plan(pattern, Statistics(populations(n), events=n, selectivities=known)).plan
         rows = count_matches(pattern, events)
         plans = {name: named_plan(name, pattern.positive) for name in NAMED} | {"planner": choice}
         listed = rows <= MOST_ROWS
@@ -249,7 +249,7 @@ def steps(repeats: int) -> None:
         cells = []
         for events in (1e6, 1e9):
             known = Statistics(dict.fromkeys(names, events / 64), events=events, duration=30 * 24 * 3.6e9)
-            taken = seconds({title: lambda p=pattern, s=known: planned(p, s)}, repeats)
+            taken = seconds({title: lambda p=pattern, s=known: choose_plan(p, s)}, repeats)
             cells.append(f"{events:>9.0e} events {taken[title]:.3f}")
         print(f"  {title:<28}{''.join(cells)}")
 

@@ -251,7 +251,7 @@ def growth(count: int, n: int, repeats: int) -> None:
     print(f"time of an event, at worst: {worst:.2f} times as long (goal {GROWTH_GOAL:g})\n")
 
 
-def bounded(count: int, n: int) -> None:
+def measure_memory(count: int, n: int) -> None:
     """Memory as the stream goes on."""
     rng = np.random.default_rng(SEED)
     given = asked(Workload(count), rng)
@@ -280,7 +280,7 @@ def main(
     measured(Workload(2), 100, 1)  # compiles the kernels
     by_axis(subscriptions or (COUNTS[:1] if quick else COUNTS), events, repeats)
     growth(100 if quick else 1_000, events, repeats)
-    bounded(100 if quick else 1_000, events)
+    measure_memory(100 if quick else 1_000, events)
     print(f"peak resident memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:,.0f} MB")
 
 

@@ -64,7 +64,7 @@ def segments(sizing: Sizing, column: pa.Array, keys: pa.Array | None, times: np.
         yield build_segment(sizing, begin + 1, positions, times[begin : begin + count], tokens.codes, tokens.hashes)
 
 
-def timed(sizing: Sizing, column: pa.Array, keys: pa.Array | None, repeats: int) -> tuple[float, float, int, int]:
+def time_build(sizing: Sizing, column: pa.Array, keys: pa.Array | None, repeats: int) -> tuple[float, float, int, int]:
     """Median seconds, least seconds, bytes of filters, nodes."""
     times = np.arange(len(column), dtype=np.int64) * 1_000_000
     seconds, size, count = [], 0, 0
@@ -121,7 +121,7 @@ def naive_seconds(sizing: Sizing, events: list[str]) -> float:
     return time.perf_counter() - start
 
 
-def planned(structure: str, column: pa.Array, keys: pa.Array | None) -> tuple[Sizing, float]:
+def plan_sizes(structure: str, column: pa.Array, keys: pa.Array | None) -> tuple[Sizing, float]:
     """The plan, and the seconds that fitting Heaps' law took; `uniform` takes the thesis' K and β."""
     start = time.perf_counter()
     heaps = (60.0, 0.5)
@@ -144,11 +144,11 @@ def planned(structure: str, column: pa.Array, keys: pa.Array | None) -> tuple[Si
 
 def measure(data: str, structure: str, column: pa.Array, keys: pa.Array | None, repeats: int) -> None:
     """Print one row, and beside D1's rows the rate of plain Python."""
-    sizing, fit = planned(structure, column, keys)
+    sizing, fit = plan_sizes(structure, column, keys)
     some = None if keys is None else keys.slice(0, 1000)
     for _ in segments(sizing, column.slice(0, 1000), some, np.arange(1000, dtype=np.int64)):
         pass
-    median, least, size, nodes = timed(sizing, column, keys, repeats)
+    median, least, size, nodes = time_build(sizing, column, keys, repeats)
     rate = len(column) / median
     python = ""
     if data == "D1" and keys is None:

@@ -105,7 +105,7 @@ def exact(events: pd.DataFrame, text: str, key: str | None) -> tuple[Any, NDArra
     return match_events(pattern, taken), keys[begins]
 
 
-def covered(sketched: Any, told: Sequence[str], found: Any, keys: Sequence[str]) -> int:
+def count_covered(sketched: Any, told: Sequence[str], found: Any, keys: Sequence[str]) -> int:
     """How many exact matches lie inside a match of the sketch, of the same key."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for number, low, high in zip(sketched.key, sketched.first_position, sketched.last_position, strict=True):
@@ -131,7 +131,7 @@ def main() -> None:
             asked = events[events["name"].isin(pattern.names)]
             told = sorted(set(asked[key])) if key else [""]
             matches = match_nodes_by_key(pattern, hits, offsets)
-            share = covered(matches, told, right, keys) / max(1, len(right.first_position))
+            share = count_covered(matches, told, right, keys) / max(1, len(right.first_position))
             cells.append(f"{len(matches.first_position):,} ({share:.0%})")
         print(f"| `{text}` | " + " | ".join(cells) + " |", flush=True)
 

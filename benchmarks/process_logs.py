@@ -80,7 +80,7 @@ THESIS = {
 }
 
 
-def written(events: pd.DataFrame, folder: Path) -> None:
+def write_events(events: pd.DataFrame, folder: Path) -> None:
     """The events as a Parquet file that `ingest` reads."""
     folder.mkdir(parents=True, exist_ok=True)
     columns = {
@@ -201,7 +201,7 @@ def _built(spark: SparkSession, log: Log, folder: Path) -> pd.DataFrame:
         write_pairs(spark, folder)
 
     steps: dict[str, Callable[[], object]] = {
-        "source": lambda: written(events, folder / "source"),
+        "source": lambda: write_events(events, folder / "source"),
         "ingest": partial(patternlake.run, spark, loaded, "ingest"),
         "sketch": partial(patternlake.run, spark, loaded, "sketch"),
         "pairs": pairs,

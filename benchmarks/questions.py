@@ -118,7 +118,7 @@ class Question:
             ``spark`` or ``duckdb``.
         """
         conditions = [where] if where else []
-        conditions.append(f"name IN ({', '.join(map(_quoted, self.names))})")
+        conditions.append(f"name IN ({', '.join(map(_quote, self.names))})")
         if self.keyed:
             conditions.append(f"key = '{key}'")
         bounds = self.bounds(events)
@@ -216,14 +216,14 @@ class Question:
         )
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return f"'{name}'"
 
 
 def _is(names: tuple[str, ...] | list[str], column: str = "name") -> str:
     if len(names) == 1:
         return f"{column} = '{names[0]}'"
-    return f"{column} IN ({', '.join(map(_quoted, names))})"
+    return f"{column} IN ({', '.join(map(_quote, names))})"
 
 
 def _when(names: tuple[str, ...] | list[str], value: str = "position") -> str:
@@ -231,7 +231,7 @@ def _when(names: tuple[str, ...] | list[str], value: str = "position") -> str:
 
 
 def _zeros(columns: list[str]) -> str:
-    return f"named_struct({', '.join(f'{_quoted(column)}, 0L' for column in columns)})"
+    return f"named_struct({', '.join(f'{_quote(column)}, 0L' for column in columns)})"
 
 
 def _seq(names: tuple[str, ...]) -> tuple[Step, ...]:

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from benchmarks.events import NAMES, RARE
 from benchmarks.scale_arithmetic import CORES, HUNDRED, JOBS, MILLION, Load
-from benchmarks.scale_constants import CONSTANTS, measured
+from benchmarks.scale_constants import CONSTANTS, read_measured
 from benchmarks.tables import console
 from patternlake.sql_ext.lake import DEFAULT_DRIVER_BYTES
 
@@ -70,7 +70,7 @@ def sheets(events: Sequence[int], batches: int | None, cores: int) -> Iterator[S
     )
 
 
-def _compared(name: str, loads: Sequence[Load], rows: Sequence[tuple[str, Callable[[Load], str]]]) -> Sheet:
+def _compare(name: str, loads: Sequence[Load], rows: Sequence[tuple[str, Callable[[Load], str]]]) -> Sheet:
     """A row for each figure, a column for each stream."""
     told = tuple((what, *(tell(load) for load in loads)) for what, tell in rows)
     return Sheet(name, ("", *(f"{shown_count(load.events)} events" for load in loads)), told)
@@ -80,7 +80,7 @@ def _disk(loads: Sequence[Load]) -> Sheet:
     def sketch(load: Load, kind: str) -> str:
         return shown_bytes(load.of(f"bodies of the {kind}") + load.of(f"tops of the {kind}"))
 
-    return _compared(
+    return _compare(
         "disk",
         loads,
         [
@@ -107,7 +107,7 @@ def _driver(loads: Sequence[Load]) -> Sheet:
     def files(load: Load) -> float:
         return (load.event_files + load.sketch_files) / MILLION
 
-    return _compared(
+    return _compare(
         "driver",
         loads,
         [
@@ -116,11 +116,11 @@ def _driver(loads: Sequence[Load]) -> Sheet:
             ("Spark's heap: both logs", lambda load: shown_bytes(load.driver_bytes[1])),
             (
                 "the first call opens both logs",
-                lambda load: shown_seconds(files(load) * measured("delta-rs opens 1,000,000 files")),
+                lambda load: shown_seconds(files(load) * read_measured("delta-rs opens 1,000,000 files")),
             ),
             (
                 "the first call after a batch looks at both",
-                lambda load: shown_seconds(files(load) * measured("look of delta-rs, 1,000,000 files")),
+                lambda load: shown_seconds(files(load) * read_measured("look of delta-rs, 1,000,000 files")),
             ),
             (
                 "Spark looks at the log of `events` after a batch",
@@ -158,10 +158,10 @@ def _calls(events: Sequence[int], cores: int) -> Sheet:
         return asked(load.of(name), load.key_bytes, load.of("filters of the keyed tops"))
 
     def counted(load: Load) -> str:
-        seconds = measured("cet_count, all windows") * load.events / (10 * MILLION)
+        seconds = read_measured("cet_count, all windows") * load.events / (10 * MILLION)
         return f"{shown_seconds(seconds)}, {shown_seconds(seconds * CORES / cores)}"
 
-    return _compared(
+    return _compare(
         "calls",
         loads,
         [
@@ -170,15 +170,15 @@ def _calls(events: Sequence[int], cores: int) -> Sheet:
             ("`match_seq`, one key", lambda load: keyed(load, "match_seq, one key")),
             ("the same, `verify`", lambda load: keyed(load, "match_seq, one key, verify")),
             ("`cet_count`, all windows", counted),
-            ("`cet_count`, 60 windows", lambda load: shown_seconds(measured("cet_count, 60 windows"))),
+            ("`cet_count`, 60 windows", lambda load: shown_seconds(read_measured("cet_count, 60 windows"))),
             ("`match_subscription`", lambda load: "not measured"),
-            ("`predict_match`, 1.6 million live instances", lambda load: shown_seconds(measured("predict_match"))),
+            ("`predict_match`, 1.6 million live instances", lambda load: shown_seconds(read_measured("predict_match"))),
         ],
     )
 
 
 def _steps(loads: Sequence[Load]) -> Sheet:
-    return _compared(
+    return _compare(
         "steps",
         loads,
         [
@@ -210,32 +210,32 @@ def _batches(events: int, cores: int) -> Sheet:
         ("`trends`", lambda load: shown_seconds(load.time("trends").total)),
         ("probabilistic streams: events read again", lambda load: shown_count(load.read_again)),
     ]
-    found = _compared("batches", loads, rows)
+    found = _compare("batches", loads, rows)
     return Sheet("batches", ("", *(f"batches of {shown_count(load.batch)}" for load in loads)), found.rows)
 
 
 def shown_count(value: float) -> str:
     """A number of things, to two digits or three: ``10 G``."""
-    return _shown(value, [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, "")])
+    return _show(value, [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, "")])
 
 
 def shown_bytes(value: float) -> str:
     """Bytes: ``1.1 GB``."""
-    return _shown(value, [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")])
+    return _show(value, [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")])
 
 
 def shown_seconds(value: float) -> str:
     """A time: ``8.3 h``."""
-    return _shown(value, [(86_400, "days"), (3_600, "h"), (60, "min"), (1, "s")])
+    return _show(value, [(86_400, "days"), (3_600, "h"), (60, "min"), (1, "s")])
 
 
-def _shown(value: float, units: Sequence[tuple[float, str]]) -> str:
+def _show(value: float, units: Sequence[tuple[float, str]]) -> str:
     size, unit = next((each for each in units if value >= each[0]), units[-1])
     amount = value / size
     return f"{amount:,.{0 if amount >= 10 or amount == int(amount) else 1 if amount >= 1 else 2}f} {unit}".rstrip()
 
 
-def written(page: str, found: Sequence[Sheet]) -> str:
+def write_page(page: str, found: Sequence[Sheet]) -> str:
     """The text of the page with these tables in the place of its own.
 
     Raises
@@ -268,7 +268,7 @@ def main(
         raise typer.BadParameter("the page has the tables of the default sizes", param_hint="--write")
     found = list(sheets(events or SIZES, batches, cores))
     if write:
-        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
+        PAGE.write_text(write_page(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
     elif markdown:
         print("\n".join(sheet.markdown for sheet in found), end="")
     else:

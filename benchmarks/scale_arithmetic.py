@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.events import NAMES, OCCURRENCES, RARE
-from benchmarks.scale_constants import measured
+from benchmarks.scale_constants import read_measured
 from patternlake.delta_tables.table import CHECKPOINT_INTERVAL
 from patternlake.delta_tables.upkeep import MERGED_FILES
 from patternlake.jobs.ingest.ordering import MOST_RANGES, RANGE_ROWS
@@ -95,22 +95,22 @@ class Load:
 
         The segment that is open at the end of a batch is written again by the next one.
         """
-        return round(self.parts + self.batches - 1 + self._share(measured("files of tops")))
+        return round(self.parts + self.batches - 1 + self._share(read_measured("files of tops")))
 
     def _share(self, of_hundred: float) -> float:
         return of_hundred * self.events / HUNDRED
 
     def of(self, constant: str) -> float:
         """What a constant of 100 M events is of this stream, in proportion."""
-        return self._share(measured(constant))
+        return self._share(read_measured(constant))
 
     @property
     def log_bytes(self) -> tuple[float, float]:
         """JSON of the logs of `events` and of the sketch, in proportion to their files."""
         former = Load(HUNDRED, 10), Load(HUNDRED, 1)
         return (
-            measured("log of events") * self.event_files / former[0].event_files,
-            measured("log of the sketch") * self.sketch_files / former[1].sketch_files,
+            read_measured("log of events") * self.event_files / former[0].event_files,
+            read_measured("log of the sketch") * self.sketch_files / former[1].sketch_files,
         )
 
     @property
@@ -121,7 +121,7 @@ class Load:
     @property
     def checkpoint_bytes(self) -> tuple[float, float]:
         """Of the last checkpoint of `events`, and of all: each holds all files that there are by then."""
-        last = self.event_files * measured("checkpoint of 1,000,000 files") / MILLION
+        last = self.event_files * read_measured("checkpoint of 1,000,000 files") / MILLION
         return last, last * (self.checkpoints + 1) / 2 if self.checkpoints else 0.0
 
     @property
@@ -171,7 +171,7 @@ class Load:
     @property
     def source_list(self) -> float:
         """Bytes that Spark writes as the list of the source's files: anew with every tenth batch."""
-        return measured("a file in the source's list") * SOURCE_FILES * self.batches * (self.batches / 10 + 1) / 2
+        return read_measured("a file in the source's list") * SOURCE_FILES * self.batches * (self.batches / 10 + 1) / 2
 
     @property
     def read_again(self) -> float:
@@ -186,7 +186,7 @@ class Load:
     @property
     def statistics_bytes(self) -> float:
         """Rows of `event_statistics` in the driver's Python, for each name and batch one."""
-        return measured("a name's row of statistics") * (NAMES + len(RARE)) * self.batches
+        return read_measured("a name's row of statistics") * (NAMES + len(RARE)) * self.batches
 
     @property
     def rare_parts(self) -> float:
@@ -197,24 +197,24 @@ class Load:
     @property
     def rare_bytes(self) -> float:
         """What `match_seq` reads for two rare names: all tops, and the bodies of the parts that may hold one."""
-        body = measured("bodies of the sketch") / Load(HUNDRED, 1).parts
+        body = read_measured("bodies of the sketch") / Load(HUNDRED, 1).parts
         return self.of("tops of the sketch") + self.rare_parts * body
 
     @property
     def key_bytes(self) -> float:
         """What `match_seq` reads for a key: all tops, and the bodies of the parts where the key has such names."""
-        body = measured("bodies of the keyed sketch") / Load(HUNDRED, 1).parts
+        body = read_measured("bodies of the keyed sketch") / Load(HUNDRED, 1).parts
         return self.of("filters of the keyed tops") + self.of("parts read for one key") * body
 
     @property
     def rare_seconds(self) -> tuple[float, float]:
         """Of `match_seq` for two rare names, and with verify: for as many bytes as long as at 100 M."""
         bytes_ = self.rare_bytes
-        read = measured("read for match_seq, rare")
-        more = measured("read for match_seq, rare, verify") - read
+        read = read_measured("read for match_seq, rare")
+        more = read_measured("read for match_seq, rare, verify") - read
         return (
-            measured("match_seq, rare") * bytes_ / read,
-            measured("match_seq, rare, verify") * (bytes_ + more) / (read + more),
+            read_measured("match_seq, rare") * bytes_ / read,
+            read_measured("match_seq, rare, verify") * (bytes_ + more) / (read + more),
         )
 
 
@@ -229,16 +229,16 @@ def lines() -> dict[str, tuple[float, float]]:
     _, fixed, slope = _ingest()
     found = {"ingest": (fixed, slope)}
     for job in ("sketch", "trends", "groups"):
-        one, ten = measured(f"{job} of 1 M"), measured(f"{job} of 10 M")
+        one, ten = read_measured(f"{job} of 1 M"), read_measured(f"{job} of 10 M")
         each = (ten - one) / (9 * MILLION)
         found[job] = (one - each * MILLION, each)
-    found["predict"] = (0.0, measured("predict of 1 M") / MILLION)
+    found["predict"] = (0.0, read_measured("predict of 1 M") / MILLION)
     return found
 
 
 def _ingest() -> tuple[float, float, float]:
     """Seconds of `ingest`: once in a process that begins, of each batch, of each event."""
-    one, ten, later = (measured(f"ingest, {what}") for what in _INGESTED)
+    one, ten, later = (read_measured(f"ingest, {what}") for what in _INGESTED)
     each = (ten - one) / (9 * MILLION)
     fixed = later - 10 * MILLION * each
     return one - fixed - MILLION * each, fixed, each
@@ -249,4 +249,4 @@ _INGESTED = ("first batch of 1 M", "first batch of 10 M", "later batch of 10 M")
 
 def _slope(what: str) -> float:
     """What one file more adds, between logs of 10,000 files and of a million."""
-    return (measured(f"{what}, 1,000,000 files") - measured(f"{what}, 10,000 files")) / 990_000
+    return (read_measured(f"{what}, 1,000,000 files") - read_measured(f"{what}, 10,000 files")) / 990_000

@@ -93,6 +93,6 @@ CONSTANTS = (
 _VALUES = {constant.name: constant.value for constant in CONSTANTS}
 
 
-def measured(name: str) -> float:
+def read_measured(name: str) -> float:
     """The value of a constant."""
     return _VALUES[name]

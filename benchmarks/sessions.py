@@ -31,7 +31,7 @@ def spark_session(folder: Path, *, functions: bool = True, cores: int = CORES) -
         logging.getLogger(name).setLevel(logging.CRITICAL)
     settings = {"spark.sql.warehouse.dir": str(folder.resolve() / "warehouse")}
     master, everywhere = f"local[{cores}]", os.sched_getaffinity(0)
-    _pinned(set(sorted(everywhere)[:cores]))
+    _pin(set(sorted(everywhere)[:cores]))
     if functions:
         spark = session(str(folder / "state"), master, settings=settings)
     else:
@@ -42,7 +42,7 @@ def spark_session(folder: Path, *, functions: bool = True, cores: int = CORES) -
         yield spark
     finally:
         spark.stop()
-        _pinned(everywhere)
+        _pin(everywhere)
 
 
 def ask(spark: SparkSession, text: str) -> list[Row]:
@@ -66,7 +66,7 @@ def driver_bytes(spark: SparkSession, text: str) -> int:
     return lake.reader.bytes_read - before
 
 
-def _pinned(cores: set[int]) -> None:
+def _pin(cores: set[int]) -> None:
     """Let the threads of this process and of its children run on these cores only, and all that they start."""
     me = psutil.Process()
     for process in (me, *me.children(recursive=True)):

@@ -14,7 +14,7 @@ from benchmarks.measuring import median
 MB = 1e6
 
 
-def shown(part: str, figures: Sequence[dict[str, Any]]) -> RenderableType:
+def show_tables(part: str, figures: Sequence[dict[str, Any]]) -> RenderableType:
     """The tables of a part of the benchmark, from its figures at all sizes."""
     makers = {
         "jobs": _jobs,

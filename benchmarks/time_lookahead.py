@@ -96,7 +96,7 @@ def follow(word: str, letters: IntArray) -> list[int]:
     return found
 
 
-def judged(
+def judge_forecasts(
     query: str, word: str, some: list[tuple[IntArray, IntArray]], ahead: int
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Of each live partial match at the moment the forecast, whether it came true, and how long it was quiet."""
@@ -145,7 +145,7 @@ def main(
         for query, word in QUERIES:
             cells, apart = [], 0.0
             for ahead in AHEAD:
-                told, true, quiet = judged(query, word, some, ahead)
+                told, true, quiet = judge_forecasts(query, word, some, ahead)
                 last = quiet >= np.quantile(quiet, 2 / 3)
                 apart = max(apart, abs(float(told.mean() - true.mean())))
                 cells.append(

@@ -21,7 +21,7 @@ from patternlake.delta_tables.arrow_rows import FewRows, arrow_schema
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.closing import closing
 from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.row_files import RowPortions, TaskRows, WrittenByTasks, marked, on_one_disk
+from patternlake.delta_tables.row_files import RowPortions, TaskRows, WrittenByTasks, add_marks, on_one_disk
 from patternlake.delta_tables.sessions import temporary_settings
 from patternlake.delta_tables.spark_reader import all_of
 from patternlake.delta_tables.state_reader import Condition
@@ -115,7 +115,7 @@ class BatchRows:
 
     def marked(self, table: str, rows: pa.Table) -> pa.Table:
         """Few rows as rows of this batch in a table: its marks added, and NULL for columns that are not there."""
-        return marked(rows, self._schema(table), self._values(table))
+        return add_marks(rows, self._schema(table), self._values(table))
 
     def append(self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]], part: str = "") -> None:
         """Append rows of this batch, once: a replay writes nothing.

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from patternlake.delta_tables import written_rows
 from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.file_choice import certain, chosen
-from patternlake.delta_tables.file_rows import OF_PARTITION, Buckets, FileColumns, holding, in_columns, listed
+from patternlake.delta_tables.file_choice import certain, choose_files
+from patternlake.delta_tables.file_rows import OF_PARTITION, Buckets, FileColumns, describe_files, holding, in_columns
 from patternlake.delta_tables.known_answers import KnownAnswers
 from patternlake.delta_tables.layout import BUCKETS, KEY, buckets_of, lie_by_key, of_buckets, rows_in
 from patternlake.delta_tables.log_copies import store_threads
@@ -142,7 +142,7 @@ class DirectReader:
         def left(files: pa.Table) -> pa.Table:
             """What conditions leave of files."""
             if files.num_rows > _FEW_FILES:
-                files = log.chosen(where) if files is log.files else chosen(files, where)
+                files = log.chosen(where) if files is log.files else choose_files(files, where)
             return self._left(table, log.schema, files, columns, where, _find_buckets(where))
 
         return self._answers.get(question, log, left, fold)
@@ -160,7 +160,7 @@ class DirectReader:
         buckets, asked = listed.buckets, _find_buckets(where)
         if asked is not None:
             buckets = asked if buckets is None else tuple({*asked} & {*buckets})
-        return self._left(listed.table, listed.schema, chosen(listed.files, where), columns, where, buckets)
+        return self._left(listed.table, listed.schema, choose_files(listed.files, where), columns, where, buckets)
 
     def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what is made of a table's rows, once for each version; nobody may change it."""
@@ -181,11 +181,11 @@ class DirectReader:
         missing = [place for place, rows in enumerate(whole) if rows is None]
         large = []
         if missing:
-            others = chosen(files.take(pa.array(missing)), where)
+            others = choose_files(files.take(pa.array(missing)), where)
             # What the log tells for itself, nobody reads.
             told = all(f"{OF_PARTITION}{name}" in files.column_names for name in wanted.names)
             small = pc.and_(pc.less_equal(others["size_bytes"], _WHOLE_BYTES), not told)
-            whole += self._each(partial(self._whole, table, schema), listed(others.filter(small)))
+            whole += self._each(partial(self._whole, table, schema), describe_files(others.filter(small)))
             large = self._left_of_large(table, schema, others.filter(pc.invert(small)), columns, where, buckets)
         rows = pa.concat_tables(
             [wanted.empty_table(), *(in_columns(each, wanted) for each in whole if each is not None)]
@@ -214,7 +214,7 @@ class DirectReader:
                 return schema.empty_table()
             return reading.rows(kept, schema)
 
-        return self._each(read, list(enumerate(listed(files))))
+        return self._each(read, list(enumerate(describe_files(files))))
 
     def _each(self, read: Callable[[_File], pa.Table], files: Sequence[_File]) -> list[pa.Table]:
         if not self.on_disk and len(files) > 1:

@@ -15,7 +15,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from numpy.typing import NDArray
 
 from patternlake.delta_tables.direct_writer import after_commit, retrying
-from patternlake.delta_tables.file_choice import chosen, truth
+from patternlake.delta_tables.file_choice import choose_files, truth
 from patternlake.delta_tables.file_rows import OF_PARTITION
 from patternlake.delta_tables.layout import Layout, should_lie_by_key
 from patternlake.delta_tables.parquet_columns import columns_of_file
@@ -225,7 +225,7 @@ def _commit(table: DeltaTable, actions: list[AddAction | RemoveAction]) -> None:
 def _holding(table: DeltaTable, any_of: Sequence[Sequence[Condition]]) -> pa.Table:
     """The files that may hold rows which satisfy all conditions of one of some lists."""
     files = pa.table(table.get_add_actions(flatten=True))
-    paths = {path for where in any_of for path in chosen(files, where)["path"].to_pylist()}
+    paths = {path for where in any_of for path in choose_files(files, where)["path"].to_pylist()}
     return files.filter(pc.is_in(files["path"], pa.array(sorted(paths), pa.string())))
 
 

@@ -27,7 +27,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
 from patternlake.delta_tables.layout import Layout
-from patternlake.delta_tables.open_tables import log_of, opened
+from patternlake.delta_tables.open_tables import log_of, open_table
 from patternlake.delta_tables.unlisted_files import Place, by_partition
 from patternlake.delta_tables.written_rows import hold
 from patternlake.udfs.errors import StateError
@@ -119,7 +119,7 @@ def _hold(folder: str, version: int, transaction: Transaction, rows: pa.Table) -
 
 def is_appended(folder: str, *, application: str, version: int) -> bool:
     """Whether an `append` or `add` of this application and version, or of a later one, has been made."""
-    with opened(folder) as table:
+    with open_table(folder) as table:
         return _is_made(Transaction(application, version), table)
 
 
@@ -202,7 +202,7 @@ def retrying(
     CommitFailedError
         Rivals won every time.
     """
-    with opened(folder) as table:
+    with open_table(folder) as table:
         for attempt in range(1, ATTEMPTS + 1):
             # What the log says and what the commit is checked against must be one version of the table.
             if done(table):

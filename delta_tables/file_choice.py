@@ -14,7 +14,7 @@ from patternlake.delta_tables.state_reader import Condition
 from patternlake.udfs.record_batches import in_micros
 
 
-def chosen(files: pa.Table, where: Sequence[Condition]) -> pa.Table:
+def choose_files(files: pa.Table, where: Sequence[Condition]) -> pa.Table:
     """Return the files that may hold rows which satisfy all conditions, by their partitions and their statistics.
 
     Parameters
@@ -80,7 +80,7 @@ def _may_be_open(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
 
 
 def certain(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
-    """Tell of files that `chosen` gave for a condition whether all of their rows satisfy it: bool[files]."""
+    """Tell of files that `choose_files` gave for a condition whether all of their rows satisfy it: bool[files]."""
     if f"partition.{condition.column}" in files.column_names:
         return np.ones(files.num_rows, np.bool_)  # it has chosen the files
     low, high, nulls = (f"{said}.{condition.column}" for said in ("min", "max", "null_count"))

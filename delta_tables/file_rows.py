@@ -44,7 +44,7 @@ class FileColumns:
     Parameters
     ----------
     reader, table, file
-        Reads the file, of those of a table, as `listed` tells of it.
+        Reads the file, of those of a table, as `describe_files` tells of it.
     schema
         Of the table.
     buckets
@@ -94,7 +94,7 @@ class FileColumns:
         return self._columns[name]
 
 
-def listed(files: pa.Table) -> list[dict[str, Any]]:
+def describe_files(files: pa.Table) -> list[dict[str, Any]]:
     """What the reading of each file needs of what the log tells of it."""
     told = [name for name in files.column_names if name in _TOLD or name.startswith(OF_PARTITION)]
     return files.select(told).to_pylist()  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.arrow_rows import frame_of
-from patternlake.delta_tables.spark_reader import chosen
+from patternlake.delta_tables.spark_reader import choose_rows
 from patternlake.delta_tables.state_reader import Condition
 
 if TYPE_CHECKING:
@@ -32,5 +32,5 @@ def frame_where(database: Database, table: str, where: Sequence[Condition], *, m
     """
     direct = database.direct
     if direct is None or direct.size(table, where) > most_bytes:
-        return chosen(database.table(table), where)
+        return choose_rows(database.table(table), where)
     return frame_of(database.spark, direct.rows(table, direct.schema(table).names, where))

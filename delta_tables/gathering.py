@@ -25,7 +25,7 @@ from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.layout import BUCKETS, KEY, buckets_of_unit, lie_by_key
 from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.spark_reader import chosen
+from patternlake.delta_tables.spark_reader import choose_rows
 from patternlake.delta_tables.state_reader import Condition, ListedFiles, StateReader, list_touched
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.attributes import is_attribute, stored_type, type_of
@@ -151,7 +151,7 @@ def deal(
     read = {}
     for place, (files, mine, (gather, dealing)) in enumerate(zip(listed, by_key, sources, strict=True)):
         if files is None:
-            frames.append(_scanned(database, place, gather, dealing))
+            frames.append(_scan(database, place, gather, dealing))
             continue
         if mine is not None:
             frames.append(_listed_for_units(database, place, mine, units))
@@ -270,19 +270,19 @@ def _count_units(database: Database, by_key: Sequence[pa.Table | None], portions
 
 def _listed_for_units(database: Database, place: int, files: pa.Table, units: int) -> DataFrame:
     """The files by key of a source, for each unit."""
-    blob = _written(files)
+    blob = _write(files)
     columns = {SOURCE: [place] * units, PORTION: range(units), ROWS: [blob] * units, LISTED: [True] * units}
     return frame_of(database.spark, pa.table(columns, schema=_BLOB_SCHEMA), _BLOBS)
 
 
-def _scanned(database: Database, place: int, gather: Gather, deal: Deal) -> DataFrame:
+def _scan(database: Database, place: int, gather: Gather, deal: Deal) -> DataFrame:
     """Blobs of rows that only Spark can read."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in tables(batches):
             yield _blobs(place, *deal(gather.made(rows)))
 
-    rows = chosen(database.table(gather.table), gather.conditions).select(*gather.columns)
+    rows = choose_rows(database.table(gather.table), gather.conditions).select(*gather.columns)
     return rows.mapInArrow(run, _BLOBS)
 
 
@@ -295,7 +295,7 @@ def _read_by_tasks(database: Database, read: Mapping[int, tuple[ListedFiles, Gat
     shares = {
         SOURCE: [place for place, _ in groups],
         PORTION: [number % tasks for number in range(len(groups))],
-        ROWS: [_written(some) for _, some in groups],
+        ROWS: [_write(some) for _, some in groups],
         LISTED: [True] * len(groups),
     }
     # The files go with the groups.
@@ -337,7 +337,7 @@ def _blobs(place: int, rows: pa.Table, portions: IntArray) -> pa.RecordBatch:
     columns = {
         SOURCE: [place] * len(found),
         PORTION: [portion for portion, _ in found],
-        ROWS: [_written(mine) for _, mine in found],
+        ROWS: [_write(mine) for _, mine in found],
         LISTED: [False] * len(found),
     }
     return pa.RecordBatch.from_pydict(columns, schema=_BLOB_SCHEMA)
@@ -347,7 +347,7 @@ def _rows_in(blob: pa.BinaryScalar) -> pa.Table:
     return pa.ipc.open_stream(blob.as_buffer()).read_all()
 
 
-def _written(rows: pa.Table) -> bytes:
+def _write(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows)

@@ -34,9 +34,9 @@ def define(jvm: Any, gateway: Any, sources: Path, names: Sequence[str], beside: 
     loader = jvm.java.lang.ClassLoader.getSystemClassLoader()
     if beside:
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(beside).getClassLoader()
-    if _known(loader, names[-1]):
+    if _knows_class(loader, names[-1]):
         return
-    codes = _compiled(jvm, gateway, loader, sources)
+    codes = _compile(jvm, gateway, loader, sources)
     class_of, new_array = jvm.java.lang.Class, gateway.new_array
     integer = jvm.java.lang.Integer.TYPE
     taken = new_array(class_of, 4)
@@ -52,7 +52,7 @@ def define(jvm: Any, gateway: Any, sources: Path, names: Sequence[str], beside: 
         method.invoke(loader, given)
 
 
-def _known(loader: Any, name: str) -> bool:
+def _knows_class(loader: Any, name: str) -> bool:
     try:
         loader.loadClass(f"{PACKAGE}.{name}")
     except Py4JJavaError:
@@ -60,7 +60,7 @@ def _known(loader: Any, name: str) -> bool:
     return True
 
 
-def _compiled(jvm: Any, gateway: Any, loader: Any, folder: Path) -> Any:
+def _compile(jvm: Any, gateway: Any, loader: Any, folder: Path) -> Any:
     """The code of each class by the name of its file."""
     made = jvm.org.codehaus.commons.compiler.util.resource.MapResourceCreator()
     compiler = jvm.org.codehaus.janino.Compiler()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from patternlake.delta_tables.folded_aggregates import fold_aggregates
 from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.spark_types import selected
+from patternlake.delta_tables.spark_types import project
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.language.query.tree import NOWHERE
 from patternlake.udfs.measures.of_matches import column_types
 from patternlake.udfs.measures.pattern_measures import PatternMeasures
@@ -58,7 +58,7 @@ def check_names(measures: PatternMeasures | None, columns: Collection[str]) -> N
     taken = {name.lower() for name in columns}
     for name, place in zip(measures.names, measures.name_spans, strict=True):
         if name.lower() in taken:
-            message = f"the answer has a column {quoted(name)} already; call the measure otherwise"
+            message = f"the answer has a column {quote(name)} already; call the measure otherwise"
             raise PredicateError(message, measures.text, place.start, place.end)
 
 
@@ -89,7 +89,7 @@ def select_measures(measures: PatternMeasures, columns: Sequence[str], found: Da
         found = fold_aggregates(found, list(measures.folded.values()), list(measures.folded))
     shown = [(identifier(name), name, NOWHERE) for name in columns]
     made = list(zip(measures.sql, measures.names, measures.spans, strict=True))
-    answer = selected(found, [*shown, *made], measures.text)
+    answer = project(found, [*shown, *made], measures.text)
     _refuse_chance(answer, measures, len(shown))
     return answer
 

@@ -55,7 +55,7 @@ def is_last(log: str, version: int) -> bool:
 
 
 @contextmanager
-def opened(folder: str) -> Iterator[DeltaTable]:
+def open_table(folder: str) -> Iterator[DeltaTable]:
     """A table on a local disk in its current version, for this block alone; it stays open unless the block fails."""
     log = log_of(folder)
     table, checkpoint = _take(folder, log)

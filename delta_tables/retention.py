@@ -54,7 +54,7 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
     now = timestamps.now()
     if timestamps.to_micros(horizon) > timestamps.to_micros(now):
         raise ArgumentError(
-            f"the horizon {timestamps.shown(horizon)} lies in the future; it is {timestamps.shown(now)} now"
+            f"the horizon {timestamps.show_moment(horizon)} lies in the future; it is {timestamps.show_moment(now)} now"
         )
     reader = PublicationsReader(database)
     latest = reader.latest(job, object)

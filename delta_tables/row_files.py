@@ -119,7 +119,7 @@ class WrittenByTasks:
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for rows in tables(made(batches), rows=_FILE_ROWS, size=_FILE_BYTES):
-                actions = place.write(by_partition(marked(rows, place.schema, marks), place.partitions))
+                actions = place.write(by_partition(add_marks(rows, place.schema, marks), place.partitions))
                 yield pa.RecordBatch.from_pydict({"action": [json.dumps(asdict(action)) for action in actions]})
 
         # Files of tasks that were tried twice are there too; only those that Spark took are named.
@@ -127,7 +127,7 @@ class WrittenByTasks:
         return [AddAction(**json.loads(row["action"])) for row in told]
 
 
-def marked(rows: pa.Table, schema: pa.Schema, marks: Mapping[str, Any]) -> pa.Table:
+def add_marks(rows: pa.Table, schema: pa.Schema, marks: Mapping[str, Any]) -> pa.Table:
     """Rows with all columns of a table: the marks added, and NULL for others that are not there."""
     columns = {}
     for column in schema:

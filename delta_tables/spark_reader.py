@@ -50,7 +50,7 @@ class SparkReader:
         self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None
     ) -> pa.Table:
         """Return columns of the rows that satisfy all conditions, as they are."""
-        return chosen(self._spark.table(self._log(table)), where).select(*columns).toArrow()
+        return choose_rows(self._spark.table(self._log(table)), where).select(*columns).toArrow()
 
     def list_files(self, table: str, where: Sequence[Condition] = ()) -> ListedFiles | None:
         """Return None: only Spark knows, and reads, the files."""
@@ -61,7 +61,7 @@ class SparkReader:
         return make()
 
 
-def chosen(rows: DataFrame, where: Sequence[Condition]) -> DataFrame:
+def choose_rows(rows: DataFrame, where: Sequence[Condition]) -> DataFrame:
     """The rows of a table that satisfy all conditions."""
     moments = {field.name for field in rows.schema if isinstance(field.dataType, TimestampType)}
     return rows.where(all_of(where, moments)) if where else rows

@@ -37,13 +37,13 @@ def types_of(frame: DataFrame, expressions: Sequence[tuple[str, Span]], clause: 
         return []
     return [
         field.dataType
-        for field in selected(
+        for field in project(
             frame, [(sql, f"c{at}", span) for at, (sql, span) in enumerate(expressions)], clause
         ).schema
     ]
 
 
-def selected(frame: DataFrame, columns: Sequence[tuple[str, str, Span]], clause: str) -> DataFrame:
+def project(frame: DataFrame, columns: Sequence[tuple[str, str, Span]], clause: str) -> DataFrame:
     """A projection of expressions, names and places; errors as of `types_of`."""
 
     def projected(some: Sequence[tuple[str, str, Span]]) -> DataFrame:
@@ -58,11 +58,11 @@ def selected(frame: DataFrame, columns: Sequence[tuple[str, str, Span]], clause:
                 projected([column])
             except PySparkException as one:
                 _, _, span = column
-                raise _refused(one, column[0], span, clause) from None
+                raise _refusal_of(one, column[0], span, clause) from None
         raise ArgumentError(first_line(error)) from None
 
 
-def _refused(error: PySparkException, sql: str, span: Span, clause: str) -> Exception:
+def _refusal_of(error: PySparkException, sql: str, span: Span, clause: str) -> Exception:
     if span is NOWHERE:
         return ArgumentError(f"{sql}: {first_line(error)}")
     return PredicateError(first_line(error), clause, span.start, span.end)

@@ -217,7 +217,7 @@ class TableLogs:
     @contextmanager
     def _open(self, name: str) -> Iterator[DeltaTable]:
         if self._on_disk:
-            with open_tables.opened(self.folder(name)) as table:
+            with open_tables.open_table(self.folder(name)) as table:
                 yield table
             return
         # What fails is made anew at the next look.

@@ -56,6 +56,6 @@ def timestamp_literal(moment: datetime | None) -> Column:
     return F.timestamp_micros(F.lit(None if moment is None else to_micros(moment)).cast("bigint"))
 
 
-def shown(moment: datetime) -> str:
+def show_moment(moment: datetime) -> str:
     """Write a moment for a message, with all its microseconds, in UTC."""
     return moment.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f+00:00")

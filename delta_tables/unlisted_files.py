@@ -20,7 +20,7 @@ from deltalake.transaction import AddAction
 from patternlake.delta_tables import written_rows
 from patternlake.delta_tables.file_statistics import statistics_of
 from patternlake.delta_tables.layout import Layout, by_key, file_name, is_by_key
-from patternlake.delta_tables.open_tables import opened
+from patternlake.delta_tables.open_tables import open_table
 from patternlake.delta_tables.parquet_columns import write_file
 
 _THREADS = 8
@@ -72,7 +72,7 @@ class Place:
     @classmethod
     def at(cls, folder: str, *, layout: Layout, held: bool = True) -> Place:
         """Of the table in a folder."""
-        with opened(folder) as table:
+        with open_table(folder) as table:
             return cls.of(table, layout=layout, folder=folder, held=held)
 
     def write(self, rows: pa.Table) -> list[AddAction]:

@@ -57,7 +57,7 @@ def in_background(spark: SparkSession, work: Callable[[], None]) -> Iterator[Non
 
 
 @contextmanager
-def kept(frame: DataFrame) -> Iterator[DataFrame]:
+def keep_evaluated(frame: DataFrame) -> Iterator[DataFrame]:
     """The frame's rows, evaluated once and kept on the executors' disks.
 
     Measured: rows as they are cost half of what a columnar cache costs to build, and no heap.

@@ -18,7 +18,7 @@ from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.store_options import tell_spark
 from patternlake.delta_tables.table import log_name
 from patternlake.jobs.configuration.written import SECRET
-from patternlake.jobs.status_sources import Published, published
+from patternlake.jobs.status_sources import Published, read_published
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def export(location: str, spark: SparkSession | None = None) -> str:
         There is no lake, nothing is published there, or only Spark can read it and there is none.
     """
     place = location.rstrip("/") if has_scheme(location) else os.path.abspath(location)
-    return write_file(place, published(_reader(place, spark)))
+    return write_file(place, read_published(_reader(place, spark)))
 
 
 def needs_spark(location: str) -> bool:

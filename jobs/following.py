@@ -39,7 +39,7 @@ class Work:
     last: Publication | None
 
 
-def followed(
+def follow(
     job: str, name: str, begin: Callable[[bool], Work | None], perform: Callable[[Work], Publication]
 ) -> Summary:
     """Do an object's batches until it is up to date.

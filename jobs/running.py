@@ -173,7 +173,7 @@ def _perform(
 
     told = 0
     crew = sides.crew(database.spark, side_by_side, len(listed))
-    with closing(sides.ended(waited_for(listed, configuration), begin, crew)) as endings:
+    with closing(sides.run_each(waited_for(listed, configuration), begin, crew)) as endings:
         for each in endings:
             if each.error is not None:
                 failed[each.number] = each.error

@@ -125,7 +125,7 @@ def crew(spark: SparkSession, asked: int | None, pieces: int) -> Crew:
         The number is not 1 or more.
     """
     most = min(check(asked) or max(1, min(MOST, spark.sparkContext.defaultParallelism // 2)), pieces)
-    if most > 1 and not _pinned():
+    if most > 1 and not _is_pinned():
         logger.info("one job after another: PYSPARK_PIN_THREAD is off, so threads of Python are not those of the JVM")
         most = 1
     return Threads(spark, most) if most > 1 else Caller()
@@ -138,7 +138,7 @@ def check(asked: int | None) -> int | None:
     return asked
 
 
-def _pinned() -> bool:
+def _is_pinned() -> bool:
     """Whether each thread of Python has a thread of the JVM, which is where a session is the active one."""
     from py4j.clientserver import ClientServer  # type: ignore[import-untyped]
     from pyspark import SparkContext
@@ -165,7 +165,7 @@ class Ended(Generic[T]):
     error: Exception | None = None
 
 
-def ended(
+def run_each(
     after: Sequence[Collection[int]], begin: Callable[[int], Callable[[], T] | None], crew: Crew
 ) -> Generator[Ended[T], None, None]:
     """Do pieces of work, and tell of each when it has ended.

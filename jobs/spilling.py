@@ -37,7 +37,7 @@ def folder_for(spark: SparkSession) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def spilled(rows: TaskRows, folder: str) -> pa.Table:
+def spill(rows: TaskRows, folder: str) -> pa.Table:
     """Make rows, and give them back in columns that lie in files of a folder, to be used while that is there."""
     found = rows.given.mapInArrow(_to_files(rows.made, folder), "path string").collect()
     # Files of tasks that were tried twice are there too; only those that Spark took are named.

@@ -127,7 +127,7 @@ def _status(
     sketches_of: Callable[[Mapping[str, Published]], Mapping[str, SketchBytes]],
     configuration: Configuration,
 ) -> list[ObjectStatus]:
-    published = status_sources.published(reader)
+    published = status_sources.read_published(reader)
     open_batches = status_sources.open_batches(reader, published)
     streams = _of_job(SOURCE_JOB, published)
     sketches = sketches_of(_of_job("sketch", published))

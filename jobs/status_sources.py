@@ -93,7 +93,7 @@ class Held:
     held_back_uncounted: int = 0
 
 
-def published(reader: StateReader) -> dict[Key, Published]:
+def read_published(reader: StateReader) -> dict[Key, Published]:
     """The last publication of each object."""
     columns = ("job", "object", "stream", "source", *_NUMBERS, *_MOMENTS)
     # A change of an object's horizon repeats its last batch, so batches are counted once each.

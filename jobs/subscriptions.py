@@ -70,6 +70,6 @@ def by_partition(groups: Sequence[Group]) -> dict[tuple[str, ...], list[Group]]:
     return found
 
 
-def ordered(groups: Sequence[Group]) -> list[Group]:
+def order_groups(groups: Sequence[Group]) -> list[Group]:
     """Those with one partition side by side, as passes number them."""
     return [group for some in by_partition(groups).values() for group in some]

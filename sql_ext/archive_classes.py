@@ -47,7 +47,7 @@ def make() -> Path:
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=f"{archive.stem}-") as made:
         written = Path(made, archive.name)
         before = os.environ.get("SPARK_SUBMIT_OPTS")
-        asked = f"{class_archive.quoted(f'-XX:ArchiveClassesAtExit={written}')} {class_archive.HUSHED}"
+        asked = f"{class_archive.quote(f'-XX:ArchiveClassesAtExit={written}')} {class_archive.HUSHED}"
         os.environ["SPARK_SUBMIT_OPTS"] = f"{before} {asked}" if before else asked
         _make_a_database(Path(made, "lake"))
         if not written.is_file():

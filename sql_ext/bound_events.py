@@ -70,7 +70,7 @@ def with_events(
         where = event_conditions(events) + _at(positions)
         if lake.small("events", where, read):
             given = lake.reader.rows("events", read, where).combine_chunks()
-            return with_columns(rows, _found(measures, given, offsets, positions, operands))
+            return with_columns(rows, _find_needed(measures, given, offsets, positions, operands))
         rows = lake.local(rows, schema_of(columns))
     return _by_tasks(lake, rows, columns, event_conditions(events), measures)
 
@@ -107,7 +107,7 @@ def _bound(measures: PatternMeasures, bindings: pa.MapArray) -> tuple[np.ndarray
     return offsets, integers(pc.list_flatten(lists)), np.repeat(integers(number), sizes)
 
 
-def _found(
+def _find_needed(
     measures: PatternMeasures, events: pa.Table, offsets: np.ndarray, positions: np.ndarray, operands: np.ndarray
 ) -> dict[str, pa.Array]:
     """What measures need of matches, given the events that they bind, and perhaps others."""
@@ -148,6 +148,8 @@ def _by_tasks(
         flat = pc.list_flatten(found[_EVENTS].combine_chunks())
         events = pa.table({name: flat.field(name) for name in read})
         offsets, positions, operands = _bound(measures, found["bindings"].combine_chunks())
-        yield with_columns(found.select(names), _found(measures, events, offsets, positions, operands))
+        yield with_columns(found.select(names), _find_needed(measures, events, offsets, positions, operands))
 
-    return tasks.answered(gathered.select(F.col(f"{_ROW}.*"), _EVENTS), portions, work, found_schema(columns, measures))
+    return tasks.answer_portions(
+        gathered.select(F.col(f"{_ROW}.*"), _EVENTS), portions, work, found_schema(columns, measures)
+    )

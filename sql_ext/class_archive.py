@@ -55,7 +55,7 @@ def options(environment: Mapping[str, str]) -> str:
     archive = place(environment)
     if not archive.is_file() or conf_folder_in_use(environment) is not None:
         return ""
-    return f"{quoted(f'-XX:SharedArchiveFile={archive}')} {HUSHED}"
+    return f"{quote(f'-XX:SharedArchiveFile={archive}')} {HUSHED}"
 
 
 def conf_folder_in_use(environment: Mapping[str, str]) -> Path | None:
@@ -64,6 +64,6 @@ def conf_folder_in_use(environment: Mapping[str, str]) -> Path | None:
     return folder if folder.is_dir() and any(folder.iterdir()) else None
 
 
-def quoted(option: str) -> str:
+def quote(option: str) -> str:
     """An option as Spark splits it off: folders may have spaces and quotes in their names."""
     return '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"'

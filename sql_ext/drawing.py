@@ -159,12 +159,12 @@ def name_rows(ax: Axes, names: Sequence[str]) -> None:
     ax.set_yticks(chosen, [names[place] for place in chosen], fontsize=size)
 
 
-def shown(value: object) -> str:
+def show_name(value: object) -> str:
     """A value as the name of something; NULL as SQL calls it, whatever pandas makes of it."""
     return "NULL" if value is None or value is pd.NaT or value != value else str(value)
 
 
-def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+def shorten_name(name: str, longest: int = LONGEST_NAME) -> str:
     """A name that fits, with … in place of its middle: names that begin alike differ at their ends."""
     if len(name) <= longest:
         return name
@@ -203,7 +203,7 @@ def one_group(found: pd.DataFrame, picture: str) -> str:
     ArgumentError
         They are of several.
     """
-    groups = list(dict.fromkeys(map(shown, found["group"]))) if "group" in found else []
+    groups = list(dict.fromkeys(map(show_name, found["group"]))) if "group" in found else []
     if len(groups) > 1:
         told = ", ".join(groups[:3]) + (", …" if len(groups) > 3 else "")
         raise ArgumentError(

@@ -96,7 +96,7 @@ def lake_of(spark: SparkSession, database: str | None = None) -> Lake:
         The database is not, or a setting has no such value.
     """
     known = _APPLICATIONS.get(str(spark.sparkContext.applicationId), {})
-    name = database or _chosen(spark, known)
+    name = database or _find_chosen(spark, known)
     if name is None:
         raise StateError("no database is enabled in this session; call patternlake.enable(spark, …) first")
     if name not in known:
@@ -121,7 +121,7 @@ def lake_of_object(spark: SparkSession, name: object) -> tuple[Lake, object]:
     return lake_of(spark, database), rest
 
 
-def _chosen(spark: SparkSession, known: Mapping[str, _Enabled]) -> str | None:
+def _find_chosen(spark: SparkSession, known: Mapping[str, _Enabled]) -> str | None:
     """The database that a session's functions answer from."""
     own = spark.conf.get(_DATABASE, None)
     return own if own in known else next(reversed(list(known)), None)

@@ -87,8 +87,8 @@ def enable(
     same = before is not None and (before[0], plain(before[1])) == (db.name, plain(db.location))
     if before is not None and not same:
         _warn(
-            f"the SQL functions of this session answered from database {_shown(*before)}; from here on they answer "
-            f"from {_shown(db.name, db.location)}. A session of its own, spark.newSession(), can answer from another"
+            f"the SQL functions of this session answered from database {_show(*before)}; from here on they answer "
+            f"from {_show(db.name, db.location)}. A session of its own, spark.newSession(), can answer from another"
         )
     current = spark.catalog.currentDatabase()
     if current in (_DEFAULT, before and before[0]):
@@ -102,7 +102,7 @@ def enable(
     return spark
 
 
-def _shown(name: str, location: str) -> str:
+def _show(name: str, location: str) -> str:
     return f"'{name}' at {location}"
 
 

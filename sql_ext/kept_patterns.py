@@ -34,7 +34,7 @@ from patternlake.sql_ext.measured_rows import names_found
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.udfs.kleene.batch import open_rows
 from patternlake.udfs.kleene.kept_request import answers, carried_at, check_query, ingested_at, pattern_at, whole_call
-from patternlake.udfs.kleene.merged import merged
+from patternlake.udfs.kleene.merged import merge_matches
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_request
 from patternlake.udfs.kleene.result import MATCHES, ROWS
@@ -110,7 +110,7 @@ class KeptPattern:
         if not self.pattern.partition and sum(given.num_rows for given in rows[1:]) > WHOLE_EVENTS:
             return None
         request = self._whole.request
-        return merged(request, pa.concat_tables(_known_and_open(request, 0, rows)))
+        return merge_matches(request, pa.concat_tables(_known_and_open(request, 0, rows)))
 
     def _by_portions(self) -> Dealt:
         request = self._reads(whole=False).request
@@ -125,7 +125,7 @@ class KeptPattern:
 
         others = ByPartition(portions.count) if request.pattern.partition else partial(anyhow, portions.count)
         deals: list[Deal] = [others, dealing.deal, *[others] * (len(self._sources) - 2)]
-        return Dealt(deals, portions.count, work, partial(_numbered, request))
+        return Dealt(deals, portions.count, work, partial(_number, request))
 
     @cached_property
     def _carried(self) -> Carried:
@@ -191,7 +191,7 @@ def _known_and_open(request: KleeneRequest, portion: int, rows: Sequence[pa.Tabl
     yield from open_rows(request, portion, columns_of(together(given)))
 
 
-def _numbered(request: KleeneRequest, rows: DataFrame) -> DataFrame:
+def _number(request: KleeneRequest, rows: DataFrame) -> DataFrame:
     """Matches in the order of their partition, numbered and limited."""
     mine = Window.partitionBy(PART)
     order = mine.orderBy("positions", "operands")

@@ -15,7 +15,7 @@ from patternlake.delta_tables.arrow_rows import frame_of
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.snapshots import Snapshot
-from patternlake.delta_tables.spark_reader import chosen
+from patternlake.delta_tables.spark_reader import choose_rows
 from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.sql_ext.learning import Learned
 from patternlake.sql_ext.size_settings import read_count, read_size
@@ -166,7 +166,7 @@ class Lake:
 
     def frame(self, table: str, where: Sequence[Condition]) -> DataFrame:
         """Rows of a table, for Spark's tasks to read."""
-        return chosen(self.database.table(table), where)
+        return choose_rows(self.database.table(table), where)
 
     def local(self, rows: pa.Table, schema: str) -> DataFrame:
         """Rows that are here already, with columns of these types, as DDL."""

@@ -20,7 +20,13 @@ from weakref import WeakSet, WeakValueDictionary
 from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.tables.observed_selectivities import TABLE, ObservedSelectivities, read_observations
 from patternlake.sql_ext.told_by_tasks import Found, FromTasks, Gathered
-from patternlake.udfs.kleene.plans.observations import LEAST_JUDGED, JudgedCondition, Observation, Seen, merged
+from patternlake.udfs.kleene.plans.observations import (
+    LEAST_JUDGED,
+    JudgedCondition,
+    Observation,
+    Seen,
+    merge_observations,
+)
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -98,7 +104,7 @@ class Learned:
         key = stream, condition
         with self._lock:
             found = [held[key] for held in (self._stored, self._going, self._own) if key in held]
-        return merged(found) if found else None
+        return merge_observations(found) if found else None
 
     def tell(self, stream: int, found: Found) -> None:
         """Take what a run found, and have it written later if it is news."""
@@ -107,7 +113,7 @@ class Learned:
             for condition, (judged, held) in found.items():
                 own = Observation(float(judged), float(held), at).limited()
                 before = self._own.get((stream, condition))
-                self._own[stream, condition] = own if before is None else merged([before, own])
+                self._own[stream, condition] = own if before is None else merge_observations([before, own])
             news = self._news()
             if len(self._own) > MOST_HELD:
                 self._own = {key: self._own[key] for key in news[-MOST_HELD:]}
@@ -140,7 +146,7 @@ class Learned:
                 self._write_at, self._going = time.monotonic() + every, {}
                 for key, one in going.items():
                     known = self._stored if written else self._own
-                    known[key] = merged([known[key], one]) if key in known else one
+                    known[key] = merge_observations([known[key], one]) if key in known else one
 
     def write_at_exit(self) -> None:
         """Write what is news if that takes no Spark, which may have ended."""
@@ -174,7 +180,7 @@ def _is_news(stored: Observation | None, own: Observation) -> bool:
     if stored is None or stored.judged < LEAST_JUDGED or own.at - stored.at > LASTS:
         return True
     # One that never held may hold in half of a further combination: no share is zero.
-    few, many = sorted((one.held + 0.5) / (one.judged + 1) for one in (stored, merged([stored, own])))
+    few, many = sorted((one.held + 0.5) / (one.judged + 1) for one in (stored, merge_observations([stored, own])))
     return many > DIFFERS * few
 
 

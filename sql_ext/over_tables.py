@@ -24,7 +24,7 @@ from patternlake.delta_tables.spark_types import first_line
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, as_column
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
-from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
 from patternlake.udfs.measures.event_values import FIELD, JSON_OPTIONS, is_handed_on
@@ -293,7 +293,7 @@ class _Table:
         for name in self.types:
             if name.lower() == given.lower():
                 return name
-        raise ArgumentError(f"{what} => {shortened(given)} is no column of the table; columns: {', '.join(self.types)}")
+        raise ArgumentError(f"{what} => {shorten(given)} is no column of the table; columns: {', '.join(self.types)}")
 
     def events(self) -> DataFrame:
         """The rows as the table `events` has them."""
@@ -307,9 +307,9 @@ class _Table:
                 F.lit(0).alias("stream_id"),
                 F.lit(0).cast("bigint").alias("batch_id"),
                 rank.cast("bigint").alias("position"),
-                _known(self.time, "the time", "timestamp_ltz").alias("time"),
+                _require(self.time, "the time", "timestamp_ltz").alias("time"),
                 _key(partition).alias("key"),
-                _known(F.col(identifier(self.name)), f"the name ({self.name})", "string").alias("name"),
+                _require(F.col(identifier(self.name)), f"the name ({self.name})", "string").alias("name"),
                 *(value.alias(column_of(name, types[name])) for name, value in values.items()),
             )
         except PySparkException as error:
@@ -336,7 +336,7 @@ def _fields_named(texts: Sequence[str]) -> set[str]:
     return found
 
 
-def _known(value: Column, what: str, type_: str) -> Column:
+def _require(value: Column, what: str, type_: str) -> Column:
     """A value, which may not be NULL."""
     message = f"{what} of a row of the table is NULL, which no event's is; leave such rows out"
     return F.coalesce(value.cast(type_), F.expr(f"raise_error({literal(message)})").cast("string").cast(type_))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.errors import ArgumentError, shorten
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +45,7 @@ def read_size(spark: SparkSession, name: str, default: int) -> int:
     text = str(spark.conf.get(name, str(default)))
     found = _SIZE.fullmatch(text.strip().lower())
     if found is None or found[2] not in _BYTES:
-        raise ArgumentError(f"{name} must be a number of bytes, or a size such as 64m or 1g, not {shortened(text)}")
+        raise ArgumentError(f"{name} must be a number of bytes, or a size such as 64m or 1g, not {shorten(text)}")
     return int(found[1]) * _BYTES[found[2]]
 
 
@@ -59,5 +59,5 @@ def read_count(spark: SparkSession, name: str, default: int) -> int:
     """
     text = str(spark.conf.get(name, str(default))).strip()
     if not _COUNT.fullmatch(text) or int(text) < 1:
-        raise ArgumentError(f"{name} must be a whole number of 1 or more, not {shortened(text)}")
+        raise ArgumentError(f"{name} must be a whole number of 1 or more, not {shorten(text)}")
     return int(text)

@@ -20,7 +20,7 @@ from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext.answering.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.udfs.sketch.batch import TOP_BUCKET
 from patternlake.udfs.sketch.descent import node_hits, top_hits
-from patternlake.udfs.sketch.gathering import HITS_TYPE, unpacked
+from patternlake.udfs.sketch.gathering import HITS_TYPE, unpack
 from patternlake.udfs.sketch.possible_claims import CLAIMS, possible_claims
 from patternlake.udfs.sketch.reads import SketchReads
 from patternlake.udfs.sketch.request import SketchRequest
@@ -119,7 +119,7 @@ def tops_hit(
     top = [*shown_in(reads), Condition("bucket", "=", TOP_BUCKET)]
     columns = ("segment", *_NODE, *([_KEYS] if asked.every_key else []))
     every = range(-(-asked.events // asked.segment_events))
-    return _mapped(lake, top, columns, every, _TOPS, _TOP_ROW, _Tops(asked, tuple(keys)))
+    return _map_segments(lake, top, columns, every, _TOPS, _TOP_ROW, _Tops(asked, tuple(keys)))
 
 
 def nodes_below(
@@ -149,7 +149,7 @@ def nodes_below(
     where = [*shown_in(reads), among("bucket", sorted(buckets))]
     some = range(-(-asked.events // asked.segment_events)) if every else sorted(set(segments.tolist()))
     nodes = _Nodes(asked, tested)
-    return _mapped(lake, where, ("segment", *_NODE), some, _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
+    return _map_segments(lake, where, ("segment", *_NODE), some, _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
 
 
 def claims_to_expect(lake: Place, reads: SketchReads) -> pa.Table:
@@ -171,7 +171,7 @@ def claims_to_expect(lake: Place, reads: SketchReads) -> pa.Table:
     lowest = 0 if asked.uniform else asked.level
     levels = [*shown_in(reads), among("level", range(lowest, asked.height))]
     columns = ("segment", *_NODE, *([_KEYS] if asked.every_key else []))
-    return _mapped(lake, levels, columns, every, CLAIMS, _CLAIMS_ROW, _Claims(asked), whole=True)
+    return _map_segments(lake, levels, columns, every, CLAIMS, _CLAIMS_ROW, _Claims(asked), whole=True)
 
 
 def shown_in(reads: SketchReads) -> list[Condition]:
@@ -179,7 +179,7 @@ def shown_in(reads: SketchReads) -> list[Condition]:
     return visible_rows(TABLES["sketch_nodes"], reads.nodes.number, *astuple(reads.nodes))
 
 
-def _mapped(
+def _map_segments(
     lake: Place,
     where: Sequence[Condition],
     columns: tuple[str, ...],
@@ -264,7 +264,7 @@ def _claims(request: SketchRequest, tops: pa.Table) -> NDArray[np.bool_]:
     known = np.flatnonzero(tops["names"].is_valid().to_numpy())
     if len(known):
         words = pc.list_flatten(tops["names"].combine_chunks()).to_numpy()
-        found[known] = unpacked(words.reshape(len(known), -1), names)
+        found[known] = unpack(words.reshape(len(known), -1), names)
     return found
 
 

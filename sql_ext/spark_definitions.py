@@ -29,7 +29,7 @@ from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.language.query.tree import Definition, Query
 from patternlake.udfs.language.row_pattern.expressions import AGGREGATES
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
-from patternlake.udfs.measures.pattern_measures import constant_sql, restored
+from patternlake.udfs.measures.pattern_measures import constant_sql, restore
 from patternlake.udfs.own_names import OWN
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def with_definitions(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any
     if at is None:
         return lake, facts
     stream, parameters = json.loads(at.configuration), dict(arguments["params"] or {})
-    refused = _refused(arguments["pattern"])
+    refused = _find_refused(arguments["pattern"])
     if not refused:
         return lake, facts
     query = parse(arguments["pattern"])
@@ -81,7 +81,7 @@ def with_definitions(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any
     return made, replace(facts, number=None, published=published)
 
 
-def _refused(text: str | None) -> dict[Definition, PredicateError]:
+def _find_refused(text: str | None) -> dict[Definition, PredicateError]:
     """The definitions that the predicate language cannot read, and why."""
     try:
         query = parse(text or "")
@@ -119,7 +119,7 @@ def _with_truths(
 
 def _attribute(name: str, kind: str) -> Column:
     """An attribute as its type."""
-    return F.expr(restored(identifier(column_of(name, kind)), kind))
+    return F.expr(restore(identifier(column_of(name, kind)), kind))
 
 
 def _truth(read: DataFrame, part: Definition, query: Query, refused: PredicateError) -> Column:

@@ -26,7 +26,7 @@ from patternlake.delta_tables.state_reader import Condition, StateReader, betwee
 from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext.answering.answers import Dealt, by_tasks, collect_apart
 from patternlake.sql_ext.answering.declaration import explicit
-from patternlake.sql_ext.answering.reading_tasks import dealt, place_of
+from patternlake.sql_ext.answering.reading_tasks import deal_ranges, place_of
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import MAX_TREND_EVENTS
 from patternlake.sql_ext.stream_facts import facts_of
@@ -181,7 +181,7 @@ class TrendCall:
             for mine in blocks:
                 yield kernel(reading.request, reading.vertices(reader, mine))
 
-        return dealt(lake, place, ranges, answer, schema)
+        return deal_ranges(lake, place, ranges, answer, schema)
 
     def by_portions(self, work: Callable[[int, list[pa.Table]], Iterable[pa.Table]], schema: str) -> DataFrame:
         """What tasks make of the vertices of each portion, as `VerticesRead.spread` gives them."""

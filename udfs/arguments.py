@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.language.query import extents
 from patternlake.udfs.language.query.tree import Extent
@@ -17,7 +17,7 @@ from patternlake.udfs.language.query.tree import Extent
 _WINDOW = re.compile(r"\s*([0-9]{1,19})\s*([A-Za-z]+)\s*")
 
 
-def given(arguments: Mapping[str, Any], name: str, default: Any) -> Any:
+def given_or(arguments: Mapping[str, Any], name: str, default: Any) -> Any:
     """The value of an argument; NULL stands for its default."""
     value = arguments.get(name)
     return default if value is None else value
@@ -34,7 +34,7 @@ def check_bounds(arguments: Mapping[str, Any], *pairs: tuple[str, str]) -> None:
     for low, high in pairs:
         least, greatest = arguments.get(low), arguments.get(high)
         if least is not None and greatest is not None and least > greatest:
-            values = f"{_shown(low, least)} > {_shown(high, greatest)}"
+            values = f"{_show(low, least)} > {_show(high, greatest)}"
             raise ArgumentError(f"{low} is after {high} ({values}); swap them")
 
 
@@ -73,7 +73,7 @@ def unknown(
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     names = ", ".join(map(repr, known)) or f"none yet; {none}"
     advice = "" if near or otherwise is None else f"; {otherwise}"
-    return ArgumentError(f"there is no {what} {shortened(name)}{hint}; {plural}: {names}{advice}")
+    return ArgumentError(f"there is no {what} {shorten(name)}{hint}; {plural}: {names}{advice}")
 
 
 def check_key(arguments: Mapping[str, Any], configuration: Mapping[str, Any], *, partitioned: bool) -> None:
@@ -87,7 +87,7 @@ def check_key(arguments: Mapping[str, Any], configuration: Mapping[str, Any], *,
     if arguments.get("key") is not None and not partitioned and configuration["key"] is None:
         stream = arguments["stream"]
         raise ArgumentError(
-            f"key => {shortened(arguments['key'])}: the stream {shortened(stream)} has no key; configure `key` for it"
+            f"key => {shorten(arguments['key'])}: the stream {shorten(stream)} has no key; configure `key` for it"
         )
 
 
@@ -103,7 +103,7 @@ def window(within: str) -> Extent:
     size = None if read is None or int(read[1]) == 0 else extents.extent(int(read[1]), read[2])
     if size is None:
         raise ArgumentError(
-            f"within => {shortened(within)} is no window; write a whole number greater than 0 and a unit, one of "
+            f"within => {shorten(within)} is no window; write a whole number greater than 0 and a unit, one of "
             f"{extents.EXPECTED_UNIT}"
         )
     return size
@@ -122,7 +122,7 @@ def group_column(by: str | None, stream: Mapping[str, Any]) -> str | None:
     if by == stream["key"]:
         return "key"
     known = ", ".join([*stream["attributes"], *BUILT_IN])
-    raise ArgumentError(f"by => {shortened(by)} is no attribute of the stream; there are {known}")
+    raise ArgumentError(f"by => {shorten(by)} is no attribute of the stream; there are {known}")
 
 
 def moment(micros: int) -> str:
@@ -130,5 +130,5 @@ def moment(micros: int) -> str:
     return str(np.datetime64(micros, "us")).replace("T", " ") + " UTC"
 
 
-def _shown(name: str, value: Any) -> str:
+def _show(name: str, value: Any) -> str:
     return str(np.datetime64(value, "us")).replace("T", " ") if name.endswith("_time") else str(value)

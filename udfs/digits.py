@@ -62,7 +62,7 @@ def number_of(text: str) -> int:
     return whole(text)
 
 
-def shown(number: int) -> str:
+def show_number(number: int) -> str:
     """A number for a message: its digits, or, where they are too many to be read, ``about 10^4515``."""
     found = digits(number)
     if len(found) <= _SHOWN:

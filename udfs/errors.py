@@ -16,7 +16,7 @@ SHOWN_OF_PATH = 400
 _LONG_WORD = re.compile(rf"\w{{{SHOWN + 1},}}")
 
 
-def shortened(value: object, most: int = SHOWN) -> str:
+def shorten(value: object, most: int = SHOWN) -> str:
     """A value as a message quotes it: its `repr`, cut where it is long.
 
     Examples

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from patternlake.udfs.digits import shown
+from patternlake.udfs.digits import show_number
 from patternlake.udfs.errors import ArgumentError
 
 MAX_MATCHES = 1_000_000
@@ -45,7 +45,7 @@ def too_many(total: int, max_matches: int, *, complete: bool = True) -> TooManyM
     complete
         Whether all were counted.
     """
-    written = f"{total:,}" if total <= 1 << 62 else shown(total)
+    written = f"{total:,}" if total <= 1 << 62 else show_number(total)
     count = written if complete and total < 1 << 62 else f"at least {written}"
     return TooManyMatchesError(
         f"the pattern has {count} matches, more than max_matches = {max_matches:,}; "

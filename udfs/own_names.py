@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.errors import ArgumentError, shorten
 
 OWN = "__patternlake_"
 KEPT = f"names that begin with {OWN!r} are kept for PatternLake"
@@ -19,4 +19,4 @@ def check_names(columns: Iterable[str]) -> None:
     """Refuse a table with a column of such a name, by an ArgumentError."""
     for name in columns:
         if is_own(name):
-            raise ArgumentError(f"a column of the table is called {shortened(name)}; {KEPT}: rename it")
+            raise ArgumentError(f"a column of the table is called {shorten(name)}; {KEPT}: rename it")

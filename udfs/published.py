@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patternlake.udfs.arguments import check_given, moment, unknown
-from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.requests import BatchRange
 
 SETTLED = 1 << 61
@@ -133,7 +133,7 @@ def published_stream(
     """
     check_given(arguments, pattern=pattern)
     stream = arguments["stream"]
-    publication.check_moment(f"the stream {shortened(stream)}", arguments.get("as_of"))
+    publication.check_moment(f"the stream {shorten(stream)}", arguments.get("as_of"))
     if publication.at is None:
         named = stream if _NAME.fullmatch(stream) else "NAME"
         advice = f"a table becomes one by `patternlake init --table {named}` and `patternlake run all`"

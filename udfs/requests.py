@@ -67,10 +67,10 @@ def compile_once(compile: Callable[..., Made], *parts: Any) -> Made:
     parts
         What JSON can hold.
     """
-    made: Made = _compiled(compile, json.dumps(parts, sort_keys=True))
+    made: Made = _compile(compile, json.dumps(parts, sort_keys=True))
     return made
 
 
 @lru_cache(maxsize=MOST_COMPILED)
-def _compiled(compile: Callable[..., Any], parts: str) -> Any:
+def _compile(compile: Callable[..., Any], parts: str) -> Any:
     return compile(*json.loads(parts))

@@ -89,7 +89,7 @@ def closing(tokens: Sequence[Token], at: int) -> int:
         depth += (tokens[end].text in ("(", "[", "{", "{-")) - (tokens[end].text in (")", "]", "}", "-}"))
         if not depth:
             return end
-    raise ValueError(f"a bracket is not closed: {written(tokens[at : at + 20])}")
+    raise ValueError(f"a bracket is not closed: {write_tokens(tokens[at : at + 20])}")
 
 
 def split_list(tokens: Sequence[Token]) -> list[list[Token]]:
@@ -105,7 +105,7 @@ def split_list(tokens: Sequence[Token]) -> list[list[Token]]:
     return parts
 
 
-def written(tokens: Sequence[Token]) -> str:
+def write_tokens(tokens: Sequence[Token]) -> str:
     """The text of tokens."""
     return " ".join(token.text for token in tokens)
 
@@ -125,7 +125,7 @@ def translate(text: str, dialect: Dialect) -> str:
         tokens.pop()
     tokens = _calls(tokens, dialect)
     tokens = _clauses(tokens, dialect)
-    return written(_types(tokens))
+    return write_tokens(_types(tokens))
 
 
 def name_of(token: Token) -> str:
@@ -135,7 +135,7 @@ def name_of(token: Token) -> str:
 
 def type_of(tokens: Sequence[Token]) -> str:
     """A type in Spark's words."""
-    text = written(tokens).lower()
+    text = write_tokens(tokens).lower()
     lists = text.count("[ ]")
     text = text.replace("[ ]", "").strip()
     text = re.sub(r"\s*\(\s*", "(", text).replace(" ,", ",").replace(" )", ")")
@@ -289,4 +289,4 @@ def each_clause(text: str, change: Callable[[list[Token]], list[Token]]) -> str:
             done += [tokens[at + 1], *change(tokens[at + 2 : end]), tokens[end]]
             at = end
         at += 1
-    return written(done)
+    return write_tokens(done)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.row_pattern_suites.cases import Case, NotApplicableError
-from benchmarks.row_pattern_suites.dialects import Dialect, Token, clauses_of, closing, meaningful, written
+from benchmarks.row_pattern_suites.dialects import Dialect, Token, clauses_of, closing, meaningful, write_tokens
 from benchmarks.row_pattern_suites.sqllogictest import CLAUSE, Reading
 
 _OWN = {
@@ -69,13 +69,13 @@ class DuckdbReading(Reading):
             if re.search(pattern, sql):
                 raise NotApplicableError(reason)
         tokens = meaningful(sql)
-        clauses = " ".join(written(clause) for clause in clauses_of(tokens))
+        clauses = " ".join(write_tokens(clause) for clause in clauses_of(tokens))
         for pattern, reason in _IN_CLAUSE.items():
             if re.search(pattern, clauses):
                 raise NotApplicableError(reason)
         if any(token.text.lower() in self.macros for token in tokens):
             raise NotApplicableError("macros are DuckDB's own")
-        return super().translated(written(_collections(_from_first(tokens))))
+        return super().translated(write_tokens(_collections(_from_first(tokens))))
 
 
 def _from_first(tokens: list[Token]) -> list[Token]:

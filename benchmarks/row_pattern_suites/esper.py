@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.row_pattern_suites.cases import Case, NotApplicableError, Refusal, Rows, Runs, View
-from benchmarks.row_pattern_suites.dialects import Dialect, Token, each_clause, meaningful, translate, written
+from benchmarks.row_pattern_suites.dialects import Dialect, Token, each_clause, meaningful, translate, write_tokens
 from benchmarks.row_pattern_suites.java_sources import (
     JavaToken,
     arguments_of,
@@ -157,7 +157,7 @@ class _Reading:
         end = matching(tokens, close + 1) if tokens[close + 1].text == "{" else close
         head = tokens[at + 2 : close]
         colon = next((place for place, token in enumerate(head) if token.text == ":"), None)
-        rows = [] if colon is None else _resolved(head[colon + 1 :], held)
+        rows = [] if colon is None else _resolve(head[colon + 1 :], held)
         if colon is None or not any(token.text == "{" for token in rows):
             self.unread("a loop of Java sends its events or makes its statements")
             return end
@@ -206,7 +206,7 @@ class _Reading:
                 one
                 for place, token in enumerate(body)
                 for one in (
-                    _wrapped(values[token.text])
+                    _wrap(values[token.text])
                     if token.text in values and token.text != "env" and body[place - 1].text != "."
                     else [token]
                 )
@@ -270,13 +270,13 @@ class _Reading:
         assert self.current is not None
         try:
             if name in ("sendEventBean", "sendEventObjectArray"):
-                self.current.events.append(_event([_resolved(one, held) for one in given]))
+                self.current.events.append(_event([_resolve(one, held) for one in given]))
             elif name.startswith("set") and len(given) == 1:
                 raise ValueError
             elif name in ("advanceTime", "sendTimer", "advanceTimeSpan"):
                 self.current.timed = True
             elif name in ("assertPropsPerRowIterator", "assertPropsPerRowLastNew", "assertPropsNew"):
-                fields, rows = _resolved(given[1], held), _rows(given[2])
+                fields, rows = _resolve(given[1], held), _rows(given[2])
                 self.current.fields = string_of(next(one for one in fields if one.kind == "string")).split(",")
                 if name == "assertPropsPerRowIterator":
                     self.current.kept = (len(self.current.events), rows)
@@ -293,7 +293,7 @@ class _Reading:
 _MADE = "its statement is made by code that is not read"
 
 
-def _wrapped(tokens: list[JavaToken]) -> list[JavaToken]:
+def _wrap(tokens: list[JavaToken]) -> list[JavaToken]:
     """An argument in the place of a parameter."""
     if len(tokens) == 1 or tokens[0].text == "new":
         return tokens
@@ -301,10 +301,10 @@ def _wrapped(tokens: list[JavaToken]) -> list[JavaToken]:
     return [JavaToken("sign", "(", line), *tokens, JavaToken("sign", ")", line)]
 
 
-def _resolved(tokens: list[JavaToken], held: dict[str, list[JavaToken]]) -> list[JavaToken]:
+def _resolve(tokens: list[JavaToken], held: dict[str, list[JavaToken]]) -> list[JavaToken]:
     """What an expression stands for, where it is a variable."""
     if len(tokens) == 1 and tokens[0].text in held:
-        return _resolved(held[tokens[0].text], {k: v for k, v in held.items() if k != tokens[0].text})
+        return _resolve(held[tokens[0].text], {k: v for k, v in held.items() if k != tokens[0].text})
     return tokens
 
 
@@ -356,7 +356,7 @@ def _case(label: str, statement: _Statement) -> Case:
     sql = translate(text.replace("#keepall", ""), DIALECT)
     sql = each_clause(sql, _clause)
     if statement.refused is not None:
-        return _refused(label, sql, statement.refused)
+        return _refused_case(label, sql, statement.refused)
     # Without a window nothing is kept that an iterator could give.
     kept = statement.kept if "#keepall" in text else None
     count, rows = kept if kept is not None else (len(statement.events), statement.sent)
@@ -375,7 +375,7 @@ _LOOSER = {
 """What Esper refuses and the standard allows, by its message."""
 
 
-def _refused(label: str, sql: str, message: str) -> Case:
+def _refused_case(label: str, sql: str, message: str) -> Case:
     """A statement that is to fail."""
     for words, reason in _LOOSER.items():
         if words in message and "A . value + B . value" not in sql:
@@ -408,7 +408,7 @@ def _sql(value: Any) -> str:
 
 def _clause(tokens: list[Token]) -> list[Token]:
     """A clause in the standard's words."""
-    text = written(tokens)
+    text = write_tokens(tokens)
     text = re.sub(r"(?i)\ball matches\b", "", text)
     text = re.sub(r"(?i)\bmatch_recognize_permute\b", "PERMUTE", text)
     text = re.sub(r"(\w+) \[ (\d+) \] \. (\w+)", r"FIRST ( \1 . \3 , \2 )", text)

@@ -95,7 +95,7 @@ def text_of(tokens: Sequence[JavaToken], known: Mapping[str, str]) -> str | None
             given = [text_of(one, known) for one in arguments_of(tokens, at + 1)]
             if any(one is None for one in given):
                 return None
-            piece, at = _formatted([one for one in given if one is not None]), end
+            piece, at = _format([one for one in given if one is not None]), end
         elif token.kind == "word" and token.text in known and following in ("", "+", "."):
             piece = known[token.text]
         else:
@@ -106,7 +106,7 @@ def text_of(tokens: Sequence[JavaToken], known: Mapping[str, str]) -> str | None
             given = [text_of(one, known) for one in arguments_of(tokens, at + 2)]
             if tokens[at + 1].text != "formatted" or piece is None or any(one is None for one in given):
                 return None
-            piece, at = _formatted([piece, *[one for one in given if one is not None]]), end + 1
+            piece, at = _format([piece, *[one for one in given if one is not None]]), end + 1
         if piece is None or (at < len(tokens) and tokens[at].text != "+"):
             return None
         pieces.append(piece)
@@ -114,6 +114,6 @@ def text_of(tokens: Sequence[JavaToken], known: Mapping[str, str]) -> str | None
     return "".join(pieces) if pieces else None
 
 
-def _formatted(given: Sequence[str]) -> str:
+def _format(given: Sequence[str]) -> str:
     rest = iter(given[1:])
     return re.sub(r"%(?:\d+\$)?[sd]", lambda _: next(rest, ""), given[0]).replace("%%", "%")

@@ -15,7 +15,7 @@ from benchmarks.row_pattern_suites.dialects import (
     split_list,
     translate,
     type_of,
-    written,
+    write_tokens,
 )
 
 _CONSTRAINTS = {"NOT", "NULL", "PRIMARY", "DEFAULT", "UNIQUE", "CHECK", "REFERENCES", "GENERATED", "COLLATE"}
@@ -76,7 +76,7 @@ class Tables:
             end = closing(tokens, at)
             table = self._declared(tokens[at + 1 : end])
             if end + 1 < len(tokens) and words[end + 1] == "AS" and "VIEW" in words:
-                query = translate(written(tokens[end + 2 :]), self.dialect)
+                query = translate(write_tokens(tokens[end + 2 :]), self.dialect)
                 return View(name, f"SELECT * FROM ({query}) AS t({', '.join(table.names)})")
             self.tables[name.lower()] = table
             return table.view(name)
@@ -88,7 +88,7 @@ class Tables:
         """A query in Spark SQL."""
         if tokens[0].text == "(" and closing(tokens, 0) == len(tokens) - 1:
             tokens = tokens[1:-1]
-        text = translate(written(tokens), self.dialect)
+        text = translate(write_tokens(tokens), self.dialect)
         return f"SELECT * {text}" if tokens[0].word == "FROM" else text
 
     def _declared(self, tokens: list[Token]) -> Table:

@@ -43,12 +43,12 @@ def _case(method: str, tokens: list[JavaToken], at: int, known: dict[str, str]) 
         behind += 1
     asserted = tokens[behind + 1].text if tokens[behind].text == "." else ""
     try:
-        return Case(label, translate(sql, DIALECT), _expected(tokens, behind, asserted, known))
+        return Case(label, translate(sql, DIALECT), _expect(tokens, behind, asserted, known))
     except NotApplicableError as error:
         return Case(label, "", Runs(), reason=str(error))
 
 
-def _expected(tokens: list[JavaToken], at: int, asserted: str, known: dict[str, str]) -> Rows | Refusal | Runs:
+def _expect(tokens: list[JavaToken], at: int, asserted: str, known: dict[str, str]) -> Rows | Refusal | Runs:
     if asserted == "returnsEmptyResult":
         return Rows()
     if asserted == "matches":

@@ -17,7 +17,7 @@ from benchmarks.row_pattern_suites.dialects import (
     split_list,
     tokens_of,
     translate,
-    written,
+    write_tokens,
 )
 
 DIALECT = Dialect(
@@ -57,7 +57,7 @@ def _read(file: Path) -> Iterator[Case]:
             views.append(_table(sql))
             continue
         try:
-            case = Case(label, _translated(sql, named), _expected(answer.strip()), tuple(views))
+            case = Case(label, _translate(sql, named), _expect(answer.strip()), tuple(views))
             views = []
         except NotApplicableError as error:
             case = Case(label, "", Runs(), reason=str(error))
@@ -76,7 +76,7 @@ def _arrays(sql: str) -> str:
     return "".join({"[": "array(", "]": ")"}.get(t.text, t.text) for t in tokens_of(sql))
 
 
-def _translated(sql: str, named: Mapping[str, str]) -> str:
+def _translate(sql: str, named: Mapping[str, str]) -> str:
     for feature, reason in _FEATURES.items():
         if feature in named.get("required_features", ""):
             raise NotApplicableError(reason)
@@ -127,14 +127,14 @@ def _aggregate(name: str, inside: list[Token]) -> list[Token]:
     if name == "ARRAY_AGG":
         if order:
             raise NotApplicableError("ORDER BY in array_agg is not in Spark")
-        return meaningful(f"array_agg({written(inside)})")
+        return meaningful(f"array_agg({write_tokens(inside)})")
     if len(split_list(inside)) == 1:
         inside = [*inside, *meaningful(", ','")]
-    within = f" WITHIN GROUP ({written(order)})" if order else ""
-    return meaningful(f"string_agg({written(inside)}){within}")
+    within = f" WITHIN GROUP ({write_tokens(order)})" if order else ""
+    return meaningful(f"string_agg({write_tokens(inside)}){within}")
 
 
-def _expected(answer: str) -> Rows | Refusal:
+def _expect(answer: str) -> Rows | Refusal:
     answer = answer.split("\n\nNOTE:")[0]
     if answer.startswith("ERROR:"):
         return Refusal(answer)

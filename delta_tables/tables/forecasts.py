@@ -78,7 +78,7 @@ class ForecastsReader:
         return dict(zip(in_order["batch_id"].to_pylist(), in_order["watermark"].to_pylist(), strict=True))
 
 
-def made(publication: Publication, subscription: str, after: int | None) -> list[Condition]:
+def made_by(publication: Publication, subscription: str, after: int | None) -> list[Condition]:
     """Return the conditions on the forecasts of a subscription that batches made from one on, up to a publication.
 
     Those of batches that were never published are among them.

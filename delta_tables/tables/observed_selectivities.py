@@ -21,7 +21,7 @@ from patternlake.delta_tables.arrow_rows import FewRows, of_tuples
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table import Column, LogName, Table
-from patternlake.udfs.kleene.plans.observations import HALF_LIFE, JudgedCondition, Observation, merged
+from patternlake.udfs.kleene.plans.observations import HALF_LIFE, JudgedCondition, Observation, merge_observations
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -90,7 +90,7 @@ def _add_up(rows: pa.Table) -> dict[tuple[int, JudgedCondition], Observation]:
     moments = rows["observed_at"].cast(pa.int64()).to_pylist()
     for stream, predicate, given, judged, held, at in zip(*columns, moments, strict=True):
         found[stream, JudgedCondition(predicate, given)].append(Observation(judged, held, at))
-    return {key: merged(observations) for key, observations in found.items()}
+    return {key: merge_observations(observations) for key, observations in found.items()}
 
 
 def _rows(observations: Observations) -> pa.Table:

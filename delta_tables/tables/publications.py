@@ -124,7 +124,7 @@ class PublicationsReader:
         direct = self._database.direct
         if direct is not None:
             orders = _orders(direct, objects)
-            chosen = [_chosen(orders, job, object) for job, object in objects]
+            chosen = [_choose(orders, job, object) for job, object in objects]
             return dict(zip(objects, _publications(direct, chosen), strict=True))
         wanted = F.lit(False)
         for job, object in objects:
@@ -161,16 +161,16 @@ class PublicationsReader:
         found, first, horizon = self._look(job, object, until=as_of)
         if as_of is not None and horizon is not None and as_of < horizon:
             raise StateError(
-                f"as_of {timestamps.shown(as_of)} lies before the horizon of {job} of '{object}': the earliest moment "
-                f"that can be asked for is {timestamps.shown(horizon)}"
+                f"as_of {timestamps.show_moment(as_of)} lies before the horizon of {job} of '{object}': the earliest "
+                f"moment that can be asked for is {timestamps.show_moment(horizon)}"
             )
         if found is not None:
             return found
         if as_of is None or first is None:
             raise StateError(f"{job} of '{object}' has published nothing yet; run the job first")
         raise StateError(
-            f"as_of {timestamps.shown(as_of)} lies before the first publication of {job} of '{object}', "
-            f"which was at {timestamps.shown(first)}"
+            f"as_of {timestamps.show_moment(as_of)} lies before the first publication of {job} of '{object}', "
+            f"which was at {timestamps.show_moment(first)}"
         )
 
     def _rows(self, job: str, object: str) -> DataFrame:
@@ -183,7 +183,7 @@ class PublicationsReader:
         """Find the greatest row of a batch or until a moment, the first moment of all, the greatest horizon of all."""
         direct = self._database.direct
         if direct is not None:
-            found = _chosen(_orders(direct, [(job, object)]), job, object, batch_id, until)
+            found = _choose(_orders(direct, [(job, object)]), job, object, batch_id, until)
             return _publications(direct, [found])[0], timestamps.from_micros(found.first), found.horizon
         chosen = F.lit(True)
         if batch_id is not None:
@@ -285,7 +285,7 @@ class _Chosen:
     horizon: datetime | None
 
 
-def _chosen(
+def _choose(
     orders: pa.Table, job: str, object: str, batch_id: int | None = None, until: datetime | None = None
 ) -> _Chosen:
     """Find the greatest row of an object, of one batch or until a moment where these are given."""

@@ -23,7 +23,7 @@ from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.frames import frame_where
-from patternlake.delta_tables.spark_reader import chosen
+from patternlake.delta_tables.spark_reader import choose_rows
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.forecasts import ForecastsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
@@ -32,10 +32,10 @@ from patternlake.jobs import few
 from patternlake.jobs.alerts.batches import JOB, READ_BATCH, next_batch
 from patternlake.jobs.alerts.deliveries import deliver
 from patternlake.jobs.alerts.quiet import AT, BEFORE, OUTCOME, RANK, TURN, hold_back
-from patternlake.jobs.alerts.rows import alert_rows, check_where, found, locate_rows
+from patternlake.jobs.alerts.rows import alert_rows, check_where, find_rows, locate_rows
 from patternlake.jobs.configuration.alerts import FORECAST, QUIET, TABLE, AlertConfiguration
-from patternlake.jobs.contexts import kept
-from patternlake.jobs.following import Work, followed
+from patternlake.jobs.contexts import keep_evaluated
+from patternlake.jobs.following import Work, follow
 from patternlake.jobs.forecasts import KEPT
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
@@ -101,7 +101,7 @@ def _tell(db: Database, name: str, configuration: AlertConfiguration, stream: st
         warnings.extend(_forgotten(db, name, configuration, work))
         return _publish_new(db, work)
 
-    summary = followed(JOB, name, begin, perform)
+    summary = follow(JOB, name, begin, perform)
     if configuration.to != TABLE:
         latest = PublicationsReader(db).latest(JOB, name)
         if latest is not None:
@@ -135,7 +135,7 @@ def _publish_new(db: Database, work: Work) -> Publication:
     table, where = locate_rows(work.stream, batch.configuration, after)
     news = frame_where(db, table, where, most_bytes=few.FEW_BYTES)
     rows = alert_rows(
-        found(db, news, work.stream, batch.configuration, after), alert=batch.object, meaning=batch.configuration
+        find_rows(db, news, work.stream, batch.configuration, after), alert=batch.object, meaning=batch.configuration
     )
     # What was built anew, or began anew under another configuration, comes again.
     known = {} if last is None else {name: published_rows(TABLES[name], last) for name in (ALERTS, HELD_ALERTS)}
@@ -148,10 +148,13 @@ def _publish_new(db: Database, work: Work) -> Publication:
 
 def _write(db: Database, batch: Batch, rows: DataFrame, known: _Known) -> int:
     """Let Spark write the rows that no earlier batch has; how many are told."""
-    before = {name: chosen(db.table(name), where) for name, where in known.items()}
+    before = {name: choose_rows(db.table(name), where) for name, where in known.items()}
     for those in before.values():
         rows = rows.join(those.select("alert_id"), "alert_id", "left_anti")
-    with kept(rows.dropDuplicates(["alert_id"])) as new, kept(_decide(new, before, _quiet(batch))) as decided:
+    with (
+        keep_evaluated(rows.dropDuplicates(["alert_id"])) as new,
+        keep_evaluated(_decide(new, before, _quiet(batch))) as decided,
+    ):
         told = decided.where("held_by IS NULL").drop("held_by")
         held = decided.where("held_by IS NOT NULL").drop("held_back")
         for name, those in ((HELD_ALERTS, held), (ALERTS, told)):

@@ -13,7 +13,7 @@ from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.tables.forecasts import ForecastsReader, made
+from patternlake.delta_tables.tables.forecasts import ForecastsReader, made_by
 from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs.alerts.quiet import AT, RANK, TURN
 from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, PATTERN, SUBSCRIPTION
@@ -59,7 +59,7 @@ def check_where(spark: SparkSession, name: str, meaning: Mapping[str, Any]) -> N
 
 
 def locate_rows(read: Publication, meaning: Mapping[str, Any], after: int | None) -> tuple[str, list[Condition]]:
-    """Tell where the rows stand that a publication brings, and that `found` makes what is told of.
+    """Tell where the rows stand that a publication brings, and that `find_rows` makes what is told of.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ def locate_rows(read: Publication, meaning: Mapping[str, Any], after: int | None
     kind, name = meaning["of"], meaning["name"]
     table = _TABLES[kind]
     if kind == FORECAST:
-        return table, made(read, name, after)
+        return table, made_by(read, name, after)
     where = published_rows(TABLES[table], read, after)
     return table, [*where, Condition("subscription", "=", name)] if kind == SUBSCRIPTION else where
 
 
-def found(
+def find_rows(
     database: Database, rows: DataFrame, read: Publication, meaning: Mapping[str, Any], after: int | None
 ) -> DataFrame:
     """What a publication brings that an alert is about and that was not there before.
@@ -117,7 +117,7 @@ def alert_rows(rows: DataFrame, *, alert: str, meaning: Mapping[str, Any]) -> Da
     Parameters
     ----------
     rows
-        As `found` gives them.
+        As `find_rows` gives them.
     alert, meaning
         Name and meaning of the alert.
     """
@@ -189,7 +189,7 @@ def _risen_forecasts(rows: DataFrame, batches: Mapping[int, datetime | None], *,
     """
     bound = F.map_keys(F.map_filter("bindings", lambda _, positions: F.size(positions) > 0))
     same = F.struct("part", "joins", F.array_sort(bound).alias("bound"))
-    rose = risen(numbered(rows, list(batches)).withColumn(SAME, same), known=known)
+    rose = risen(number_rows(rows, list(batches)).withColumn(SAME, same), known=known)
     rose = rose.withColumn(SAME, F.struct(F.col(f"{SAME}.*"), F.col(FOUND_IN)))
     pairs = [(batch, None if moment is None else timestamps.to_micros(moment)) for batch, moment in batches.items()]
     watermarks = frame_of_tuples(rows.sparkSession, pairs, f"{FOUND_IN} bigint, micros bigint")
@@ -202,7 +202,7 @@ def _in_order(rows: DataFrame, turn: Column, at: Column, rank: Column) -> DataFr
     return rows.withColumns({TURN: turn.cast("bigint"), AT: at.cast("bigint"), RANK: rank.cast("double")})
 
 
-def numbered(rows: DataFrame, batches: Sequence[int]) -> DataFrame:
+def number_rows(rows: DataFrame, batches: Sequence[int]) -> DataFrame:
     """Rows of some batches, with `ORDINAL`: which of them, from 0, brought the row in `FOUND_IN`."""
     pairs = [(batch, number) for number, batch in enumerate(batches)]
     numbers = frame_of_tuples(rows.sparkSession, pairs, f"{FOUND_IN} bigint, {ORDINAL} int")

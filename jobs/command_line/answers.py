@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.quoting import identifier
-from patternlake.jobs.text_columns import aligned
+from patternlake.jobs.text_columns import align
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,7 +29,7 @@ def as_table(answer: DataFrame) -> tuple[list[str], bool]:
         return [], False
     rows = [["NULL" if value is None else value for value in row] for row in _texts(answer).take(TABLE_ROWS + 1)]
     right = [index for index, (_, kind) in enumerate(answer.dtypes) if kind.startswith(_NUMBERS)]
-    return list(aligned(answer.columns, rows[:TABLE_ROWS], right)), len(rows) > TABLE_ROWS
+    return list(align(answer.columns, rows[:TABLE_ROWS], right)), len(rows) > TABLE_ROWS
 
 
 def as_csv(answer: DataFrame) -> Iterator[str]:

@@ -396,11 +396,13 @@ def sql(
                 return
             if at_terminal:
                 shell.converse(
-                    lambda statement: _answered(spark, statement, format, console, verbose),
+                    lambda statement: _answer_statement(spark, statement, format, console, verbose),
                     lambda line: _tell(console, line),
                 )
                 return
-            told = [_answered(spark, statement, format, console, verbose) for statement in shell.read(sys.stdin)]
+            told = [
+                _answer_statement(spark, statement, format, console, verbose) for statement in shell.read(sys.stdin)
+            ]
     if not all(told):
         raise typer.Exit(1)
 
@@ -467,7 +469,7 @@ def serve(
         )
 
 
-def _answered(spark: SparkSession, statement: str, format: Format, console: Console, verbose: bool) -> bool:
+def _answer_statement(spark: SparkSession, statement: str, format: Format, console: Console, verbose: bool) -> bool:
     """Answer a statement, or tell its error; whether it was answered."""
     try:
         _answer(spark, statement, format, console)

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from datetime import datetime, timedelta, timezone
 
 from patternlake.jobs.status import SOURCE_JOB, ObjectStatus
-from patternlake.jobs.text_columns import aligned
+from patternlake.jobs.text_columns import align
 
 _HEADER = ("job", "object", "batch", "published", "lag", "in", "out", "quarantined", "size", "bytes/event")
 _RIGHT = (2, 5, 6, 7, 8)
@@ -20,7 +20,7 @@ def as_table(found: Sequence[ObjectStatus], now: datetime) -> Iterator[str]:
     if not found:
         yield "nothing is configured and nothing was published"
         return
-    yield from aligned(_HEADER, [_row(each, now) for each in found], _RIGHT)
+    yield from align(_HEADER, [_row(each, now) for each in found], _RIGHT)
     for each in found:
         if each.open_batch is not None:
             yield (
@@ -30,20 +30,20 @@ def as_table(found: Sequence[ObjectStatus], now: datetime) -> Iterator[str]:
         if each.kept_events is not None:
             since = "" if each.kept_since is None else f", those since {each.kept_since:%Y-%m-%d %H:%M:%S},"
             yield (
-                f"{each.job} {each.object}: {_counted(each.kept_events, 'event')}{since} may still take part in an "
+                f"{each.job} {each.object}: {_count(each.kept_events, 'event')}{since} may still take part in an "
                 "open match"
             )
         if each.undelivered:
-            yield f"{each.job} {each.object}: {_counted(each.undelivered, 'alert')} waiting for delivery"
+            yield f"{each.job} {each.object}: {_count(each.undelivered, 'alert')} waiting for delivery"
         if each.dead_letters:
             yield (
-                f"{each.job} {each.object}: {_counted(each.dead_letters, 'dead letter')}; alert_deliveries says why, "
+                f"{each.job} {each.object}: {_count(each.dead_letters, 'dead letter')}; alert_deliveries says why, "
                 "and a greater dead_letter_after tries them again"
             )
         if each.held_back:
             left = each.held_back_uncounted
             rest = f"; {left:,} of them no alert has counted yet" if left else ""
-            yield f"{each.job} {each.object}: {_counted(each.held_back, 'alert')} held back{rest}"
+            yield f"{each.job} {each.object}: {_count(each.held_back, 'alert')} held back{rest}"
         if not each.configured:
             yield f"{each.job} {each.object}: published once, configured no more"
 
@@ -101,7 +101,7 @@ def _row(each: ObjectStatus, now: datetime) -> list[str]:
     ]
 
 
-def _counted(count: int, what: str) -> str:
+def _count(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.sql import sql_expression
 from patternlake.jobs.configuration.streams import ObjectName, Section, Text, _one_of, problem
-from patternlake.udfs.errors import shortened
+from patternlake.udfs.errors import shorten
 
 SUBSCRIPTION, FORECAST, GROUP, PATTERN = "subscription", "forecast", "group", "pattern"
 TABLE, WEBHOOK, KAFKA, COMMAND = "table", "webhook", "kafka", "command"
@@ -58,7 +58,7 @@ AT_ONCE = 4
 def _pause(value: Any) -> timedelta:
     found = values.duration(value)
     if found < _SHORTEST:
-        raise ValueError(f"{shortened(value)} is no time at all; at least 1 ms")
+        raise ValueError(f"{shorten(value)} is no time at all; at least 1 ms")
     return found
 
 
@@ -66,7 +66,7 @@ def _quiet(value: Any) -> timedelta | int:
     """A number of steps or a duration: which of them is right, what is told says."""
     if isinstance(value, int) and not isinstance(value, bool):
         if value < 1:
-            raise ValueError(f"{shortened(value)} is out of range; at least 1 step, or a duration like 1 hour")
+            raise ValueError(f"{shorten(value)} is out of range; at least 1 step, or a duration like 1 hour")
         return value
     return _pause(value)
 
@@ -78,7 +78,7 @@ def _url(value: str) -> str:
     except ValueError:
         good = False
     if not good:
-        raise ValueError(f"{shortened(value)} is not an address; write one like https://example.com/alerts")
+        raise ValueError(f"{shorten(value)} is not an address; write one like https://example.com/alerts")
     return value
 
 
@@ -132,7 +132,7 @@ class AlertConfiguration(Section):
         return self
 
     def _misplaced(self, option: str, target: str) -> Exception:
-        return problem(f"belongs to `to: {target}`, and this alert goes to {shortened(self.to)}", option)
+        return problem(f"belongs to `to: {target}`, and this alert goes to {shorten(self.to)}", option)
 
     @property
     def meaning(self) -> dict[str, Any]:
@@ -178,15 +178,15 @@ def _unfit(text: str, columns: dict[str, str]) -> str | None:
     tree = _parse(text)
     for kind, called in ((exp.Query, "a subquery"), (exp.AggFunc, "an aggregate"), (exp.Window, "a window")):
         if tree.find(kind) is not None:
-            return f"{shortened(text)} has {called}; write a predicate over the columns of one row"
+            return f"{shorten(text)} has {called}; write a predicate over the columns of one row"
     known = ", ".join(columns)
     for column in tree.find_all(exp.Column):
         # Of `bindings.A`, sqlglot takes the first part for a table.
         name = column.parts[0].name
         if name.lower() not in columns:
-            return f"no column {shortened(name)}{values.suggest(name, columns)}; columns: {known}"
+            return f"no column {shorten(name)}{values.suggest(name, columns)}; columns: {known}"
     if tree.find(exp.Star) is not None:
-        return f"{shortened(text)} is not a predicate; columns: {known}"
+        return f"{shorten(text)} is not a predicate; columns: {known}"
     return None
 
 

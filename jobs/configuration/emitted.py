@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.streams import Attribute, Source, StreamConfiguration, problem
 from patternlake.jobs.configuration.subscriptions import SubscriptionConfiguration
-from patternlake.udfs.errors import PatternLakeError, shortened
+from patternlake.udfs.errors import PatternLakeError, shorten
 
 if TYPE_CHECKING:
     from patternlake.udfs.machines.query import Subscription
@@ -71,7 +71,7 @@ def with_emitted(
     for name in emitting:
         if name in streams:
             raise problem(
-                f"its matches would be events of a stream {shortened(name)}, and there is one with a source of its "
+                f"its matches would be events of a stream {shorten(name)}, and there is one with a source of its "
                 "own; give the subscription another name",
                 "subscriptions",
                 name,
@@ -133,7 +133,7 @@ def _attributes(name: str, compiled: Subscription, stream: StreamConfiguration) 
                 raise problem(f"{told}, as an attribute of a match: {error}", "subscriptions", name, "emit") from None
             if made.lower() in spellings:
                 raise problem(
-                    f"{told} and {spellings[made.lower()]} would both be the attribute {shortened(made)} of a match; "
+                    f"{told} and {spellings[made.lower()]} would both be the attribute {shorten(made)} of a match; "
                     f"give one of the operands an alias, as in {operand} AS other",
                     "subscriptions",
                     name,

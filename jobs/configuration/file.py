@@ -31,7 +31,7 @@ from patternlake.jobs.configuration.streams import (
 )
 from patternlake.jobs.configuration.subscriptions import KEEP, EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.configuration.trends import TrendConfiguration
-from patternlake.udfs.errors import ConfigurationError, PatternLakeError, cut, shortened
+from patternlake.udfs.errors import ConfigurationError, PatternLakeError, cut, shorten
 from patternlake.udfs.language.query import engines
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.limits import MOST_DIGITS, MOST_LEVELS, MOST_REPEATED
@@ -61,7 +61,7 @@ _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def _database(name: str) -> str:
     if not _DATABASE.fullmatch(name) or len(name) > values.NAME_LENGTH:
-        raise ValueError(f"{shortened(name)} is not a database's name; letters, digits and _ make one, no digit first")
+        raise ValueError(f"{shorten(name)} is not a database's name; letters, digits and _ make one, no digit first")
     return name
 
 
@@ -96,7 +96,7 @@ class Configuration(Section):
                 known = ", ".join(map(repr, self.streams)) or "none"
                 hint = values.suggest(name, self.streams)
                 raise problem(
-                    f"no stream {shortened(name)}{hint}; a sketch is named after its stream: {known}", "sketches", name
+                    f"no stream {shorten(name)}{hint}; a sketch is named after its stream: {known}", "sketches", name
                 )
         for section in _QUERIES:
             self._check_queries(section)
@@ -164,10 +164,10 @@ class Configuration(Section):
             if alert.name not in there:
                 known = ", ".join(map(repr, there)) or "none"
                 hint = values.suggest(alert.name, there)
-                raise problem(f"{section} has no {shortened(alert.name)}{hint}; there: {known}", "alerts", name, "name")
+                raise problem(f"{section} has no {shorten(alert.name)}{hint}; there: {known}", "alerts", name, "name")
             if alert.of == FORECAST and alert.bound is None and self.subscriptions[alert.name].wants_precision:
                 why = (
-                    f"the threshold of {shortened(alert.name)} is a wanted precision, and which probability that is "
+                    f"the threshold of {shorten(alert.name)} is a wanted precision, and which probability that is "
                     "changes with each evaluation; say above which one to tell, such as probability >= 0.3"
                 )
                 raise problem(why, "alerts", name, "where")
@@ -183,9 +183,7 @@ class Configuration(Section):
             if query.stream not in self.streams:
                 known = ", ".join(map(repr, self.streams)) or "none"
                 hint = values.suggest(query.stream, self.streams)
-                raise problem(
-                    f"no stream {shortened(query.stream)}{hint}; streams are {known}", section, name, "stream"
-                )
+                raise problem(f"no stream {shorten(query.stream)}{hint}; streams are {known}", section, name, "stream")
             key = "pattern" if isinstance(query, GroupConfiguration) else "query"
             try:
                 engines.check(parse(getattr(query, key)), _QUERIES[section])
@@ -302,11 +300,11 @@ class _Loader(yaml.SafeLoader):
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key {shortened(key)} is not text; quote it", problem_mark=key_node.start_mark
+                    problem=f"the key {shorten(key)} is not text; quote it", problem_mark=key_node.start_mark
                 )
             if key in seen:
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key {shortened(key)} stands twice", problem_mark=key_node.start_mark
+                    problem=f"the key {shorten(key)} stands twice", problem_mark=key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)
@@ -379,7 +377,7 @@ def _line(root: type[BaseModel], found: Mapping[str, Any]) -> str:
         return f"{path}: {context['message']}"
     if kind == "value_error":
         return f"{path}: {context['error']}"
-    shown = "empty" if value is None else shortened(value)
+    shown = "empty" if value is None else shorten(value)
     if kind in _KINDS:
         return f"{path}: {shown} is not {_KINDS[kind]}"
     if kind in _BOUNDS:

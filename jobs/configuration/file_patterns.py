@@ -51,7 +51,7 @@ def is_pattern(path: str) -> bool:
     return _PATTERN.search(path) is not None
 
 
-def escaped(path: str) -> str:
+def escape(path: str) -> str:
     """A path as a pattern that means nothing else."""
     return _PATTERN.sub(r"\\\g<0>", path)
 
@@ -59,7 +59,7 @@ def escaped(path: str) -> str:
 def alone(file: str) -> str:
     """One file as a pattern that means no other: Spark's reader of streams takes no path that is a file."""
     if is_pattern(file):
-        return escaped(file)
+        return escape(file)
     folder, slash, name = file.rpartition("/")
     return f"{folder}{slash}{name.replace(',', '[,]')}" if "," in name else f"{folder}{slash}{{{name}}}"
 

@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from patternlake.udfs.errors import shortened
+from patternlake.udfs.errors import shorten
 
 _SELECT = "SELECT "
 _CLASS = re.compile(r"<class '[\w.]*?(\w+)'>")
@@ -27,10 +27,10 @@ def sql_expression(text: str) -> str:
     try:
         found = sqlglot.parse(_SELECT + text, dialect="spark")
     except SqlglotError as error:
-        raise ValueError(f"{shortened(text)} is not SQL: {_describe(error)}") from None
+        raise ValueError(f"{shorten(text)} is not SQL: {_describe(error)}") from None
     one = found[0] if len(found) == 1 else None
     if not isinstance(one, exp.Select) or len(one.expressions) != 1 or set(_parts(one)) - {"expressions"}:
-        raise ValueError(f"{shortened(text)} is not one SQL expression; write one that gives the value of a row")
+        raise ValueError(f"{shorten(text)} is not one SQL expression; write one that gives the value of a row")
     return text
 
 

@@ -13,7 +13,7 @@ from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.file_patterns import is_pattern, reaches
 from patternlake.jobs.configuration.source_options import PACE_OPTIONS, wrong_option
 from patternlake.jobs.configuration.sql import sql_expression
-from patternlake.udfs.errors import SHOWN_OF_PATH, shortened
+from patternlake.udfs.errors import SHOWN_OF_PATH, shorten
 
 FORMATS = ("csv", "json", "parquet", "xes", "delta")
 
@@ -71,7 +71,7 @@ def _attribute(given: Any) -> Any:
 def _one_of(*allowed: str) -> AfterValidator:
     def check(value: str) -> str:
         if value not in allowed:
-            raise ValueError(f"{shortened(value)} is not one of {', '.join(allowed)}{values.suggest(value, allowed)}")
+            raise ValueError(f"{shorten(value)} is not one of {', '.join(allowed)}{values.suggest(value, allowed)}")
         return value
 
     return AfterValidator(check)
@@ -104,19 +104,19 @@ class Source(Section):
         for option in self.options:
             if option.lower() == "maxfilespertrigger" and not _is_count(self.options[option]):
                 raise problem(
-                    f"{shortened(self.options[option])} is not a whole number from 1 to {values.INT}", "options", option
+                    f"{shorten(self.options[option])} is not a whole number from 1 to {values.INT}", "options", option
                 )
         if self.kind == "delta" and self.on_bad_file != "fail":
-            raise problem(f"{shortened(self.on_bad_file)}: a file of a table cannot be left out", "on_bad_file")
+            raise problem(f"{shorten(self.on_bad_file)}: a file of a table cannot be left out", "on_bad_file")
         if self.table is not None:
             if self.path is not None:
                 raise problem(
-                    f"{shortened(self.path, SHOWN_OF_PATH)} beside table: {shortened(self.table)}; a source has one of "
+                    f"{shorten(self.path, SHOWN_OF_PATH)} beside table: {shorten(self.table)}; a source has one of "
                     "the two",
                     "path",
                 )
             if self.format not in (None, "delta"):
-                raise problem(f"{shortened(self.format)}: a table is read as delta; leave the format out", "format")
+                raise problem(f"{shorten(self.format)}: a table is read as delta; leave the format out", "format")
             return self
         if self.path is None:
             raise problem("missing; a source has a path (with its format) or a table", "path")
@@ -159,7 +159,7 @@ class Source(Section):
         folder = not recursive and not is_pattern(self.path)
         pattern = f"such as {self.path.rstrip('/')}/*.{self.format}" if folder else "that leaves them out"
         return (
-            f"{shortened(self.path, SHOWN_OF_PATH)} means files of the lake, {shortened(lake, SHOWN_OF_PATH)}, too: "
+            f"{shorten(self.path, SHOWN_OF_PATH)} means files of the lake, {shorten(lake, SHOWN_OF_PATH)}, too: "
             f"write a pattern {pattern}, or put one of the two elsewhere"
         )
 
@@ -209,7 +209,7 @@ class StreamConfiguration(Section):
         source = self.source
         if self.ddl is not None and source.kind in ("delta", "parquet"):
             raise problem(
-                f"{shortened(self.ddl)}: a {source.kind} source brings its own types; leave the schema out", "schema"
+                f"{shorten(self.ddl)}: a {source.kind} source brings its own types; leave the schema out", "schema"
             )
         if source.kind == "csv" and self.ddl is None and source.option("header").lower() != "true":
             raise problem("missing; a csv source without schema needs `header: true`", "source", "options", "header")

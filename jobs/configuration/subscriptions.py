@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, ValidatorFunctionWrapHandler, WrapV
 
 from patternlake.jobs.configuration.streams import ObjectName, Section, Text, _one_of, problem
 from patternlake.jobs.configuration.values import parameters
-from patternlake.udfs.errors import shortened
+from patternlake.udfs.errors import shorten
 from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD, MOST_SMOOTHING
 
 KEEP, NONE = "keep", "none"
@@ -30,12 +30,12 @@ def _or_precision(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     if not isinstance(value, Mapping):
         return handler(value)
     if set(value) != {"precision"}:
-        raise ValueError(f"{shortened(dict(value))} is no threshold; write a number from 0 to 1, or {{precision: 0.8}}")
+        raise ValueError(f"{shorten(dict(value))} is no threshold; write a number from 0 to 1, or {{precision: 0.8}}")
     precision = value["precision"]
     number = isinstance(precision, int | float) and not isinstance(precision, bool) and math.isfinite(precision)
     if not number or not 0 < precision < 1:
         raise ValueError(
-            f"a precision of {shortened(precision)} is out of range; greater than 0 and less than 1 would be right"
+            f"a precision of {shorten(precision)} is out of range; greater than 0 and less than 1 would be right"
         )
     return WantedPrecision(float(precision))
 
@@ -90,13 +90,13 @@ def _moment(value: Any) -> Any:
             value = datetime.fromisoformat(value)
         except ValueError:
             raise ValueError(
-                f"{shortened(value)} is not a day or a moment such as 2013-07-01 or 2013-07-01 12:00:00"
+                f"{shorten(value)} is not a day or a moment such as 2013-07-01 or 2013-07-01 12:00:00"
             ) from None
     if isinstance(value, datetime):
         return value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=timezone.utc)
-    raise ValueError(f"{shortened(value)} is not a day or a moment such as 2013-07-01 or 2013-07-01 12:00:00")
+    raise ValueError(f"{shorten(value)} is not a day or a moment such as 2013-07-01 or 2013-07-01 12:00:00")
 
 
 Moment = Annotated[datetime, BeforeValidator(_moment)]

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from patternlake.udfs.errors import shortened
+from patternlake.udfs.errors import shorten
 from patternlake.udfs.limits import MOST_DIGITS
 from patternlake.udfs.own_names import KEPT, is_own
 
@@ -73,18 +73,18 @@ def size(value: Any) -> int:
     """Bytes of ``64MB`` (10^6), ``64MiB`` (2^20), ``1GB`` or a plain whole number."""
     right = "write a size like 64MB, 64MiB, 1GB or a number of bytes"
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f"{shortened(value)} is not a size; {right}")
+        raise ValueError(f"{shorten(value)} is not a size; {right}")
     found = _SIZE.fullmatch(str(value))
     unit = found and _SIZES.get(found[2].lower())
     if not found or not unit:
-        raise ValueError(f"{shortened(value)} is not a size; {right}")
+        raise ValueError(f"{shorten(value)} is not a size; {right}")
     if len(found[1].lstrip("0")) > MOST_DIGITS:
-        raise ValueError(f"{shortened(value)} is out of range; at most {LONG} bytes")
+        raise ValueError(f"{shorten(value)} is out of range; at most {LONG} bytes")
     count = int(float(found[1]) * unit) if "." in found[1] else int(found[1][-MOST_DIGITS:]) * unit
     if count < 1:
-        raise ValueError(f"{shortened(value)} is no memory at all; {right}")
+        raise ValueError(f"{shorten(value)} is no memory at all; {right}")
     if count > LONG:
-        raise ValueError(f"{shortened(value)} is out of range; at most {LONG} bytes")
+        raise ValueError(f"{shorten(value)} is out of range; at most {LONG} bytes")
     return count
 
 
@@ -94,19 +94,19 @@ def duration(value: Any) -> timedelta:
     if value == 0 and not isinstance(value, bool):
         return timedelta(0)
     if not isinstance(value, str):
-        raise ValueError(f"{shortened(value)} is not a duration; {right}")
+        raise ValueError(f"{shorten(value)} is not a duration; {right}")
     if value.strip() == "0":
         return timedelta(0)
     found = _DURATION.fullmatch(value)
     if not found:
-        raise ValueError(f"{shortened(value)} is not a duration; {right}")
+        raise ValueError(f"{shorten(value)} is not a duration; {right}")
     word = found[2].lower()
     unit = _DURATIONS.get(_SHORT.get(word, word)) or _DURATIONS.get(_SHORT.get(word[:-1], word[:-1]))
     if unit is None or word == "ss":
         units = ", ".join(f"{each}s" for each in _DURATIONS)
-        raise ValueError(f"{shortened(value)}: unknown unit {shortened(found[2])}; units are {units}")
+        raise ValueError(f"{shorten(value)}: unknown unit {shorten(found[2])}; units are {units}")
     if float(found[1]) * unit.total_seconds() > LONGEST.total_seconds():
-        raise ValueError(f"{shortened(value)} is out of range; at most {LONGEST.days // 365} years")
+        raise ValueError(f"{shorten(value)} is out of range; at most {LONGEST.days // 365} years")
     return float(found[1]) * unit
 
 
@@ -128,7 +128,7 @@ def age(value: Any) -> timedelta | int:
         except ValueError as error:
             raise ValueError(f"{error}, or a number of events like 1000000 events") from None
     if len(found[1].lstrip("0")) > MOST_DIGITS or int(found[1][-MOST_DIGITS:]) > LONG:
-        raise ValueError(f"{shortened(value)} is out of range; at most {LONG} events")
+        raise ValueError(f"{shorten(value)} is out of range; at most {LONG} events")
     return int(found[1])
 
 
@@ -144,9 +144,9 @@ def lateness(value: Any) -> timedelta | None:
 def object_name(value: str) -> str:
     """A name of a stream, an object or an attribute: 1 to 255 characters, no blanks around it."""
     if not 1 <= len(value) <= NAME_LENGTH:
-        raise ValueError(f"a name has 1 to {NAME_LENGTH} characters, this one {len(value)}: {shortened(value)}")
+        raise ValueError(f"a name has 1 to {NAME_LENGTH} characters, this one {len(value)}: {shorten(value)}")
     if value != value.strip():
-        raise ValueError(f"{shortened(value)} has blanks around it")
+        raise ValueError(f"{shorten(value)} has blanks around it")
     return value
 
 
@@ -154,10 +154,10 @@ def attribute_name(value: str) -> str:
     """A name that no event column has; those are reserved in every spelling of case, as SQL ignores it."""
     if value.lower() in RESERVED:
         raise ValueError(
-            f"{shortened(value)} is a reserved name ({', '.join(RESERVED)}); choose another and give its expr"
+            f"{shorten(value)} is a reserved name ({', '.join(RESERVED)}); choose another and give its expr"
         )
     if is_own(value):
-        raise ValueError(f"{shortened(value)}: {KEPT}; choose another and give its expr")
+        raise ValueError(f"{shorten(value)}: {KEPT}; choose another and give its expr")
     return object_name(value)
 
 
@@ -171,10 +171,10 @@ def attribute_type(value: str) -> str:
         precision, scale = int(found[1] or 10), int(found[2] or 0)
         if 1 <= precision <= 38 and scale <= precision:
             return f"decimal({precision},{scale})"
-        raise ValueError(f"{shortened(value)}: a decimal has 1 to 38 digits and no more decimals than digits")
+        raise ValueError(f"{shorten(value)}: a decimal has 1 to 38 digits and no more decimals than digits")
     known = [*_TYPES, "decimal(p,s)"]
     raise ValueError(
-        f"{shortened(value)} is not a type of an attribute{suggest(word, known)}; types are {', '.join(known)}"
+        f"{shorten(value)} is not a type of an attribute{suggest(word, known)}; types are {', '.join(known)}"
     )
 
 
@@ -186,7 +186,7 @@ def timezone(value: str) -> str:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError(
-            f"{shortened(value)} is not a time zone; write one like UTC, America/New_York or +01:00"
+            f"{shorten(value)} is not a time zone; write one like UTC, America/New_York or +01:00"
         ) from None
     return value
 
@@ -209,7 +209,7 @@ def with_environment(text: str) -> str:
 
     def look_up(found: re.Match[str]) -> str:
         if found[1] not in os.environ:
-            raise ValueError(f"names the environment variable {shortened(found[1])}, which is not set")
+            raise ValueError(f"names the environment variable {shorten(found[1])}, which is not set")
         return os.environ[found[1]]
 
     return _VARIABLE.sub(look_up, text)

@@ -24,9 +24,9 @@ from patternlake.delta_tables.tables.publications import Publication, Publicatio
 from patternlake.jobs import few
 from patternlake.jobs.configuration.file import EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session
-from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.following import Work, follow, next_batch
 from patternlake.jobs.partitioned import PartitionWork
-from patternlake.jobs.subscriptions import by_partition, check, events_of, ordered
+from patternlake.jobs.subscriptions import by_partition, check, events_of, order_groups
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.machines.forecasts.trials import (
@@ -106,7 +106,7 @@ def evaluate(
             catalogue="judged",
         )
 
-    return followed(JOB, name, begin, lambda work: _Judge(db, work).build())
+    return follow(JOB, name, begin, lambda work: _Judge(db, work).build())
 
 
 def _is_settled(db: Database, name: str, judged: Mapping[str, Any]) -> bool:
@@ -128,7 +128,7 @@ class _Judge:
         self.asked: Mapping[str, Any] = self.batch.configuration["judged"]
         configuration = self.batch.configuration["stream"]
         self.types = types_of_attributes(configuration)
-        self.groups: list[Group] = ordered(groups_of(self.asked["subscriptions"], configuration, apart=True))
+        self.groups: list[Group] = order_groups(groups_of(self.asked["subscriptions"], configuration, apart=True))
 
     def build(self) -> Publication:
         """Train, test, write what came of it, publish."""

@@ -25,8 +25,8 @@ from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few, spilling
 from patternlake.jobs.configuration.file import GroupConfiguration
-from patternlake.jobs.contexts import in_own_session, kept
-from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.contexts import in_own_session, keep_evaluated
+from patternlake.jobs.following import Work, follow, next_batch
 from patternlake.jobs.partitioned import PartitionWork
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.attributes import attribute_columns, types_of_attributes
@@ -81,7 +81,7 @@ def groups(db: Database, name: str, configuration: GroupConfiguration, *, rebuil
             check=lambda stream, _: _check(name, configuration, stream),
         )
 
-    return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
+    return follow(JOB, name, begin, lambda work: _Builder(db, work).build())
 
 
 def _check(name: str, configuration: GroupConfiguration, stream: Publication) -> None:
@@ -117,8 +117,8 @@ class _Builder:
         rows = self._work.give_to_tasks(self.db)
         if self.db.lock(STATES) is not None and on_one_disk(self.db.spark):
             with spilling.folder_for(self.db.spark) as folder:
-                return self._publish_here(spilling.spilled(rows, folder))
-        with kept(rows.given.mapInArrow(rows.made, from_arrow_schema(rows.schema))) as found:
+                return self._publish_here(spilling.spill(rows, folder))
+        with keep_evaluated(rows.given.mapInArrow(rows.made, from_arrow_schema(rows.schema))) as found:
             counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
             batch.append(MATCHES, self._matches(found))
             batch.append(STATES, self._states(found))

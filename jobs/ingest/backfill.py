@@ -24,14 +24,14 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.visibility import visible
-from patternlake.jobs.contexts import kept
+from patternlake.jobs.contexts import keep_evaluated
 from patternlake.jobs.ingest import repeats
 from patternlake.jobs.ingest.batch_counts import Total, totals
 from patternlake.jobs.ingest.rivals import rival
 from patternlake.jobs.ingest.writing import write_by_tasks
 from patternlake.jobs.sources.expressions import ORIGIN
 from patternlake.udfs.attributes import column_of
-from patternlake.udfs.errors import ArgumentError, SourceError, StateError, shortened
+from patternlake.udfs.errors import ArgumentError, SourceError, StateError, shorten
 from patternlake.udfs.own_names import OWN
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ def parse_span(text: str, zone: str = "UTC") -> Span:
     """
     first, dots, until = text.partition("..")
     if not dots:
-        raise ArgumentError(f"{shortened(text)} is no span of time; {_RIGHT}")
+        raise ArgumentError(f"{shorten(text)} is no span of time; {_RIGHT}")
     span = Span(*(_moment(each.strip(), zone) for each in (first, until)))
     if span.first >= span.until:
-        raise ArgumentError(f"{shortened(text)}: {first.strip()} is not before {until.strip()}; {_RIGHT}")
+        raise ArgumentError(f"{shorten(text)}: {first.strip()} is not before {until.strip()}; {_RIGHT}")
     return span
 
 
@@ -156,7 +156,7 @@ def backfill(
         )
     if seen.differing is not None:
         raise SourceError(
-            f"stream {name!r}: a row does not come back from quarantine as it was: {shortened(seen.differing)}; put "
+            f"stream {name!r}: a row does not come back from quarantine as it was: {shorten(seen.differing)}; put "
             "the rows into the source again and run ingest with --rebuild"
         )
     there = EventsReader(db).published(former)
@@ -175,7 +175,7 @@ def backfill(
     parallelism = db.spark.sparkContext.defaultParallelism
     with ExitStack() as stack:
         phases.at("reading")
-        prepared = stack.enter_context(kept(reduce(DataFrame.unionAll, parts)))
+        prepared = stack.enter_context(keep_evaluated(reduce(DataFrame.unionAll, parts)))
         counted = totals(prepared)
         good = counted.pop(None, Total())
         refused = sum(total.rows for total in counted.values())
@@ -217,7 +217,7 @@ def _moment(text: str, zone: str) -> int:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise ArgumentError(f"{shortened(text)} is no day and no moment; {_RIGHT}") from None
+        raise ArgumentError(f"{shorten(text)} is no day and no moment; {_RIGHT}") from None
     return timestamps.to_micros(found if found.tzinfo else found.replace(tzinfo=timestamps.find_zone(zone)))
 
 

@@ -39,7 +39,7 @@ def bringing(
     folder = stack.enter_context(spilling.folder_for(db.spark))
 
     def spilled(rows: DataFrame) -> pa.Table | None:
-        found = spilling.spilled(TaskRows(rows, lambda batches: batches, arrow_schema(rows.schema)), folder)
+        found = spilling.spill(TaskRows(rows, lambda batches: batches, arrow_schema(rows.schema)), folder)
         return found if found.num_rows <= ranges.MOST_ROWS else None
 
     return spilled

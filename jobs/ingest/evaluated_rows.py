@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import phases
-from patternlake.jobs.contexts import kept
+from patternlake.jobs.contexts import keep_evaluated
 from patternlake.jobs.ingest import few_rows, repeats, steps
 from patternlake.jobs.ingest.batch_counts import Total, totals
 from patternlake.jobs.sources.bad_files import broken, refuse
@@ -141,7 +141,7 @@ class Evaluation:
                 here = None if bring is None else bring(judged)
                 if here is not None:
                     return EvaluatedRows(judged, few_rows.totals(here), bad, schema, here)
-                prepared = stack.enter_context(kept(judged))
+                prepared = stack.enter_context(keep_evaluated(judged))
                 return EvaluatedRows(prepared, totals(prepared), bad, schema)
             except Exception as error:
                 known = source.explain(error, schema.fieldNames())

@@ -32,7 +32,7 @@ def totals(prepared: pa.Table) -> dict[str | None, Total]:
     return found
 
 
-def accepted(prepared: pa.Table, first: int) -> pa.Table:
+def accept(prepared: pa.Table, first: int) -> pa.Table:
     """The accepted rows in their order, with a column ``position`` that begins with `first`."""
     rows = _only(prepared, _of(prepared, None))
     # Texts by bytes of UTF-8, NULL first, NaN last, as Spark orders them.
@@ -57,7 +57,7 @@ def events(prepared: pa.Table, places: NDArray[np.int64], first: int, columns: E
     columns
         Of the stream.
     """
-    rows = accepted(taken(prepared, places), first)
+    rows = accept(take_rows(prepared, places), first)
     count = rows.num_rows
     position = rows["position"].combine_chunks()
     found = {name: rows[name] for name in ("position", "step", "key", "name", "probability")}
@@ -85,7 +85,7 @@ def statistics(rows: pa.Table) -> pa.Table:
 
 def quarantine(prepared: pa.Table, places: NDArray[np.int64]) -> pa.Table:
     """Rows of `quarantine`, of some of the refused ones, whose places ascend; without the batch's marks."""
-    return taken(prepared.select(["reason", "detail", "origin", "row"]), places)
+    return take_rows(prepared.select(["reason", "detail", "origin", "row"]), places)
 
 
 def bad_files(reasons: Mapping[str, str]) -> list[Callable[[], pa.Table]]:
@@ -100,7 +100,7 @@ def bad_files(reasons: Mapping[str, str]) -> list[Callable[[], pa.Table]]:
     return [lambda: rows] if reasons else []
 
 
-def taken(rows: pa.Table, places: NDArray[np.int64]) -> pa.Table:
+def take_rows(rows: pa.Table, places: NDArray[np.int64]) -> pa.Table:
     """The rows at some places, ascending, chunk by chunk: Arrow would look for the chunk of each."""
     found = []
     begin = 0

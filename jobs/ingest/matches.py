@@ -28,7 +28,7 @@ from patternlake.delta_tables.tables.publications import Publication, Publicatio
 from patternlake.delta_tables.visibility import visible
 from patternlake.jobs.configuration.emitted import POSITION, TIME, EmittedMatches, attribute_of
 from patternlake.jobs.configuration.streams import StreamConfiguration
-from patternlake.jobs.contexts import in_own_session, kept
+from patternlake.jobs.contexts import in_own_session, keep_evaluated
 from patternlake.jobs.following import refuse_changes
 from patternlake.jobs.ingest import ordering
 from patternlake.jobs.ingest.batch_counts import by_range, count_names, statistics
@@ -142,7 +142,7 @@ class _Batch:
         """Write the events of the batch, publish."""
         db, first = self.db, 0 if self.last is None else self.last.source_to
         phases.at("reading matches")
-        with kept(self._events()) as accepted:
+        with keep_evaluated(self._events()) as accepted:
             (found,) = accepted.agg(
                 F.count("*").alias("rows"),
                 F.unix_micros(F.max("time")).alias("greatest"),
@@ -167,7 +167,7 @@ class _Batch:
             cut = ordering.ranges(accepted, found.rows, tuple(found.quantiles or ()), parallelism=parallelism)
             register(batch, types=self.stream.types, timezone=self.stream.timezone)
             if found.rows:
-                with kept(count_names(accepted, cut)) as counts:
+                with keep_evaluated(count_names(accepted, cut)) as counts:
                     sizes = by_range(counts) if len(cut) > 1 else {}
                     batch.append("event_statistics", statistics(counts, batch))
                     numbered = ordering.number(accepted, cut, sizes, first + 1)

@@ -86,11 +86,11 @@ def judge_steps(rows: DataFrame, last: DataFrame | None, tolerance: float) -> Da
     most = F.lit(Decimal(1) + Decimal(repr(tolerance))).cast(_EXACT)
     good = F.col("reason").isNull()
     found = [
-        ("closed", F.col("__closed"), _told("closed: its key has published step ", F.col("last_step"))),
+        ("closed", F.col("__closed"), _tell("closed: its key has published step ", F.col("last_step"))),
         (
             "sum",
             good & ~F.col("__closed") & (summed > most),
-            _told("sum: the probabilities of its key and step sum to ", summed.cast("double")),
+            _tell("sum: the probabilities of its key and step sum to ", summed.cast("double")),
         ),
         (
             "companion",
@@ -107,5 +107,5 @@ def judge_steps(rows: DataFrame, last: DataFrame | None, tolerance: float) -> Da
     return measured.withColumns({"reason": reason, "detail": told, "probability": share}).select(*columns)
 
 
-def _told(text: str, value: Column) -> Column:
+def _tell(text: str, value: Column) -> Column:
     return F.concat(F.lit(text), value.cast("string"))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.registration import add_columns, register
 from patternlake.jobs import few
-from patternlake.jobs.contexts import in_background, kept
+from patternlake.jobs.contexts import in_background, keep_evaluated
 from patternlake.jobs.ingest import few_rows, ordering, ranges
 from patternlake.jobs.ingest.batch_counts import Total, by_range, count_names, quarantine, statistics
 
@@ -55,7 +55,7 @@ def write_by_tasks(
     accepted = prepared.where(F.col("reason").isNull())
     phases.at("counting")
     cut = ordering.ranges(accepted, good.rows, good.quantiles, parallelism=parallelism)
-    with kept(count_names(accepted, cut)) as counts:
+    with keep_evaluated(count_names(accepted, cut)) as counts:
         sizes = by_range(counts) if len(cut) > 1 else {}
 
         # First of all, as the events may need columns that the table does not have yet.

@@ -25,8 +25,8 @@ from patternlake.delta_tables.snapshots import Snapshot, earliest_event
 from patternlake.delta_tables.tables.pattern_state import PatternStateReader, keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration.file import PatternConfiguration
-from patternlake.jobs.contexts import in_own_session_when_needed, kept
-from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.contexts import in_own_session_when_needed, keep_evaluated
+from patternlake.jobs.following import Work, follow, next_batch
 from patternlake.jobs.patterns.carried import carried_after
 from patternlake.jobs.patterns.here import MATCHES, STATE, FewEvents, Found
 from patternlake.jobs.summary import Summary
@@ -85,7 +85,7 @@ def patterns(db: Database, name: str, configuration: PatternConfiguration, *, re
             noted=_kept_from,
         )
 
-    return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
+    return follow(JOB, name, begin, lambda work: _Builder(db, work).build())
 
 
 def _check(
@@ -111,9 +111,9 @@ def _check(
     )
     if earliest is not None and earliest < last.watermark:
         raise StateError(
-            f"{JOB} {name!r}: the stream {stream.object!r} took an event at {timestamps.shown(earliest)} after "
-            f"matches up to {timestamps.shown(last.watermark)} were final, as its allowed_lateness was none meanwhile; "
-            "run it with --rebuild"
+            f"{JOB} {name!r}: the stream {stream.object!r} took an event at {timestamps.show_moment(earliest)} after "
+            f"matches up to {timestamps.show_moment(last.watermark)} were final, as its allowed_lateness was none "
+            "meanwhile; run it with --rebuild"
         )
 
 
@@ -144,7 +144,7 @@ class _Builder:
         few_found = self._few.found()
         if few_found is not None:
             return self._publish_few(few_found)
-        with kept(self._found()) as found:
+        with keep_evaluated(self._found()) as found:
             counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
             if counts.get(MATCH):
                 batch.append(MATCHES, self._matches(found))

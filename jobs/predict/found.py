@@ -93,7 +93,7 @@ class KeptFound:
 
     def advanced(self, roots: Sequence[str]) -> DataFrame:
         """As `Found` has it, of what was written."""
-        return _advanced(self._batch, roots)
+        return _find_advanced(self._batch, roots)
 
 
 class FoundHere:
@@ -133,7 +133,7 @@ class FoundHere:
     def advanced(self, roots: Sequence[str]) -> DataFrame | pa.Array:
         """As `Found` has it."""
         if self._rows.num_rows > few.FEW_EVENTS:
-            return _advanced(self._batch, roots)
+            return _find_advanced(self._batch, roots)
         mine = self._of(INSTANCE, ["state_id", "part"])
         return mine.filter(pc.is_in(mine["state_id"], pa.array(roots, pa.string())))["part"].combine_chunks()
 
@@ -149,6 +149,6 @@ class FoundHere:
         return self._rows.select(list(columns)).filter(pc.equal(self._rows["kind"], kind))
 
 
-def _advanced(batch: Batch, roots: Sequence[str]) -> DataFrame:
+def _find_advanced(batch: Batch, roots: Sequence[str]) -> DataFrame:
     """The partitions with an instance that the batch has written in one of some states."""
     return batch.written(INSTANCES).where(F.col("state_id").isin(list(roots))).select("part").distinct()

@@ -29,14 +29,14 @@ from patternlake.delta_tables.tables.publications import Publication, Publicatio
 from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few, spilling
 from patternlake.jobs.configuration.file import SubscriptionConfiguration
-from patternlake.jobs.contexts import in_own_session, kept
-from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.contexts import in_own_session, keep_evaluated
+from patternlake.jobs.following import Work, follow, next_batch
 from patternlake.jobs.forecasts import KEPT, forecast_rows
 from patternlake.jobs.forecasts import TABLE as FORECASTS
 from patternlake.jobs.partitioned import PartitionWork
 from patternlake.jobs.predict.found import FOUND_SCHEMA, INSTANCES, Found, FoundHere, KeptFound
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
-from patternlake.jobs.subscriptions import by_partition, check, check_measures_of, events_of, ordered
+from patternlake.jobs.subscriptions import by_partition, check, check_measures_of, events_of, order_groups
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.machines.batch import Batches
@@ -113,7 +113,7 @@ def predict(
             catalogue="subscriptions",
         )
 
-    return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
+    return follow(JOB, name, begin, lambda work: _Builder(db, work).build())
 
 
 def _check(db: Database, now: Mapping[str, Any], stream: Publication, last: Publication | None) -> None:
@@ -155,8 +155,8 @@ class _Builder:
         if self.last is not None and self.last.state.get("counting") != COUNTING:
             same = set()
         self.same = sorted(same)
-        old = ordered(groups_of({name: self.now[name] for name in self.same}, configuration))
-        new = ordered(groups_of({name: self.now[name] for name in sorted(self.now.keys() - same)}, configuration))
+        old = order_groups(groups_of({name: self.now[name] for name in self.same}, configuration))
+        new = order_groups(groups_of({name: self.now[name] for name in sorted(self.now.keys() - same)}, configuration))
         self.known = frozenset(state for group in old for state in group.compiled.graph.ids)
         self.passes = [Pass(old, begun=True), Pass(new, begun=False, known=self.known)]
         self.groups = [*old, *new]
@@ -170,9 +170,9 @@ class _Builder:
             return self._written(FoundHere(self.batch, here))
         if self.db.lock(INSTANCES) is not None and on_one_disk(self.db.spark):
             with spilling.folder_for(self.db.spark) as folder:
-                found = [spilling.spilled(rows, folder) for rows in self._found()]
+                found = [spilling.spill(rows, folder) for rows in self._found()]
                 return self._written(FoundHere(self.batch, pa.concat_tables([FOUND_SCHEMA.empty_table(), *found])))
-        with kept(self._frame()) as rows:
+        with keep_evaluated(self._frame()) as rows:
             return self._written(KeptFound(self.batch, rows))
 
     def _written(self, found: Found) -> Publication:
@@ -217,7 +217,7 @@ class _Builder:
         batch = self.batch
         for columns, groups in by_partition(self.passes[0].groups).items():
             roots = [group.compiled.graph.ids[0] for group in groups]
-            mine = [Condition("partitioned_by", "=", _joined(columns))]
+            mine = [Condition("partitioned_by", "=", _join(columns))]
             batch.close_partitions(INSTANCES, found.advanced(roots), mine)
         batch.close_rows(MOVES, [])
         gone = sorted(self.before.keys() - set(self.same))
@@ -253,12 +253,12 @@ class _Builder:
         if last is not None:
             late = None if last.watermark is None else timestamps.to_micros(last.watermark) + 1
             asked.append([*few.of_stream(self.stream, 1, taken), *settled, *between("time", late, None)])
-            mine = Condition("partitioned_by", "=", _joined(columns))
+            mine = Condition("partitioned_by", "=", _join(columns))
             where = (*published_rows(TABLES[INSTANCES], last), mine)
             instances = Gather(INSTANCES, (PART, *INSTANCE_COLUMNS), where)
 
         def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from _of_pass(Batches(groups, types, now, known).rows(batches), number, _joined(columns))
+            yield from _of_pass(Batches(groups, types, now, known).rows(batches), number, _join(columns))
 
         events = [events_of(where, columns, groups, types) for where in asked]
         size = self.batch.source_to - taken
@@ -303,9 +303,9 @@ class _Builder:
         number = 0
         for each in self.passes:
             for columns, groups in by_partition(each.groups).items():
-                before = from_document(former.get(_joined(columns), [])) if each.begun else {}
+                before = from_document(former.get(_join(columns), [])) if each.begun else {}
                 # What is new has taken all events, which those that go on have counted as well.
-                waits[_joined(columns)] = together([before, *counted.get(number, [])], self.watermark or 0)
+                waits[_join(columns)] = together([before, *counted.get(number, [])], self.watermark or 0)
                 number += len(groups)
         return waits
 
@@ -342,5 +342,5 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return all(one[key] == other[key] for key in ("query", "params", "decay"))
 
 
-def _joined(columns: Sequence[str]) -> str:
+def _join(columns: Sequence[str]) -> str:
     return ",".join(columns)

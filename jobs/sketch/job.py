@@ -31,7 +31,7 @@ from patternlake.delta_tables.worker_reader import Location, location_of, reader
 from patternlake.jobs import few
 from patternlake.jobs.configuration.file import SketchConfiguration
 from patternlake.jobs.contexts import in_own_session
-from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.following import Work, follow, next_batch
 from patternlake.jobs.sketch.planning import SAMPLE_EVENTS, Sparse, first_plan, next_sizes, tokens
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.sketch.batch import ROW_SCHEMA, SegmentPlan, segment_rows
@@ -88,7 +88,7 @@ def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebui
     def begin(first: bool) -> Work | None:
         return next_batch(db, JOB, name, name, configuration.meaning, rebuild=rebuild and first, check=size, free=_FREE)
 
-    return followed(JOB, name, begin, lambda work: _run(db, work, sizing, configuration))
+    return follow(JOB, name, begin, lambda work: _run(db, work, sizing, configuration))
 
 
 def _first_sizing(

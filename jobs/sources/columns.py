@@ -27,7 +27,7 @@ from patternlake.jobs.sources.expressions import (
     examine,
     fields_read,
     is_atomic,
-    ordered,
+    order_value,
     unfit_types,
 )
 from patternlake.udfs.attributes import column_of, stored_type
@@ -263,7 +263,7 @@ class EventColumns:
             columns.append(F.expr(stream.event_id).alias(f"{OWN}event_id"))
         for index, text in enumerate(stream.order or ()):
             kind = source.select(F.expr(text)).schema.fields[0].dataType
-            columns.append(ordered(F.expr(text), kind).alias(f"{OWN}o{index}"))
+            columns.append(order_value(F.expr(text), kind).alias(f"{OWN}o{index}"))
         columns += [
             F.expr(stream.expression(attribute)).alias(f"{OWN}a{index}")
             for index, attribute in enumerate(stream.attributes)

@@ -108,7 +108,7 @@ _ORDERED = (
 )
 
 
-def ordered(value: Column, kind: T.DataType) -> Column:
+def order_value(value: Column, kind: T.DataType) -> Column:
     """A value of `order:` in a type that Spark, Arrow and Python order alike."""
     if isinstance(kind, T.FloatType | T.DoubleType):
         return value.cast("double") + F.lit(0.0)  # -0.0 is 0.0

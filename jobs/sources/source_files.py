@@ -211,7 +211,7 @@ class SourceFiles:
 
 def escape(file: str) -> str:
     """A file's address as a path that is no pattern."""
-    return file_patterns.escaped(unquote(file))
+    return file_patterns.escape(unquote(file))
 
 
 def _name_below(path: str, file: str) -> str:

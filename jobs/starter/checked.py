@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from patternlake.jobs.text_columns import aligned
+from patternlake.jobs.text_columns import align
 
 _WIDEST = 120
 """Longer texts of rows are cut: quarantine has all of them."""
@@ -93,7 +93,7 @@ def _block(title: str, shown: Shown, right: tuple[int, ...] = ()) -> Iterator[st
     yield ""
     yield f"  {title}"
     rows = [["NULL" if value is None else _short(value) for value in row] for row in shown.rows]
-    yield from (f"    {line}" for line in aligned(shown.header, rows, right))
+    yield from (f"    {line}" for line in align(shown.header, rows, right))
 
 
 def _short(text: str) -> str:

@@ -43,7 +43,7 @@ def init(
     format: str | None = None,
     everything: bool = False,
 ) -> tuple[Starter, str]:
-    """Guess a first configuration and write it; parameters as of `guessed`.
+    """Guess a first configuration and write it; parameters as of `guess_columns`.
 
     Returns
     -------
@@ -57,14 +57,16 @@ def init(
     ArgumentError
         Not one of table and files is given, the format is none of files, or the file is there already.
     SourceError
-        As of `guessed`.
+        As of `guess_columns`.
     """
     if (table is None) == (files is None):
         raise ArgumentError("table, or files: one of the two says where rows come from")
     if format is not None and (files is None or format not in FORMATS):
         raise ArgumentError(f"format {format!r}: files have one of the formats {', '.join(FORMATS)}")
     refuse_file(file)
-    found = guessed(spark, table=table, files=files, format=format, stream=stream, file=file, everything=everything)
+    found = guess_columns(
+        spark, table=table, files=files, format=format, stream=stream, file=file, everything=everything
+    )
     written = as_yaml(found)
     # What cannot be loaded is not written.
     Configuration.from_text(written, file=found.conf, folder=Path() if file is None else file.resolve().parent)
@@ -86,7 +88,7 @@ def refuse_file(file: Path | None) -> None:
         raise ArgumentError(f"{file} is there already, and is not overwritten; write another one with --conf FILE")
 
 
-def guessed(
+def guess_columns(
     spark: SparkSession,
     *,
     table: str | None = None,
@@ -144,7 +146,7 @@ def guessed(
         except Exception as error:
             raise source.explain(error, schema.fieldNames()) or error from None
     count = max(column.rows for column in columns)
-    return Starter(found, guesses, names, looked_at.replace("{rows}", _counted(count, "row")), file)
+    return Starter(found, guesses, names, looked_at.replace("{rows}", _count(count, "row")), file)
 
 
 def _source(spark: SparkSession, found: FoundSource, **options: object) -> Source:
@@ -193,8 +195,8 @@ def _rows(source: Source, found: FoundSource, schema: T.StructType, some: Sequen
     count = len(found.files)
     rows = source.expand(source.again(some, schema), schema, some)
     if len(some) == count:
-        return rows, f"all {{rows}} of {_counted(count, 'file')} ({source.shown})"
-    return rows, f"{{rows}} of {len(some):,} of {_counted(count, 'file')} ({source.shown}); --all looks at all"
+        return rows, f"all {{rows}} of {_count(count, 'file')} ({source.shown})"
+    return rows, f"{{rows}} of {len(some):,} of {_count(count, 'file')} ({source.shown}); --all looks at all"
 
 
 def _spread(files: Sequence[tuple[str, int]]) -> list[str]:
@@ -210,5 +212,5 @@ def _every(files: Sequence[str], count: int) -> list[str]:
     return [files[index * len(files) // count] for index in range(count)]
 
 
-def _counted(count: int, what: str) -> str:
+def _count(count: int, what: str) -> str:
     return f"{count:,} {what if count == 1 else what + 's'}"

@@ -26,8 +26,8 @@ from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.tables.trend_vertices import TABLE, TrendVerticesReader, pane_ends
 from patternlake.jobs.configuration.file import TrendConfiguration
-from patternlake.jobs.contexts import in_own_session, kept
-from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.contexts import in_own_session, keep_evaluated
+from patternlake.jobs.following import Work, follow, next_batch
 from patternlake.jobs.summary import Summary
 from patternlake.jobs.trends.panes import TASK_VERTICES, DealtPanes, deal_panes
 from patternlake.udfs.record_batches import columns_of
@@ -82,7 +82,7 @@ def trends(db: Database, name: str, configuration: TrendConfiguration, *, rebuil
             check=lambda stream, last: _check(db, configuration, stream, last),
         )
 
-    return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
+    return follow(JOB, name, begin, lambda work: _Builder(db, work).build())
 
 
 def _check(db: Database, configuration: TrendConfiguration, stream: Publication, last: Publication | None) -> None:
@@ -151,7 +151,7 @@ class _Builder:
         self._append(self._event_rows(), EVENT)
         _, lowest, _ = self._written
         if lowest is not None:
-            with kept(self._graph(lowest)) as graph:
+            with keep_evaluated(self._graph(lowest)) as graph:
                 self._append(self._attribute_rows(graph), ATTRIBUTE)
                 self.batch.append(EDGES, self._edge_rows(graph))
         if self.windows.counted:

@@ -73,7 +73,7 @@ def answer(
 def by_tasks(lake: Lake, sources: Sequence[Gather], dealt: Dealt, schema: str) -> DataFrame:
     """Work out an answer by Spark's tasks; parameters as of `answer`."""
     blobs, portions = deal(lake.database, lake.reader, list(zip(sources, dealt.deals, strict=True)), dealt.portions)
-    found = tasks.answered(blobs, portions.read, dealt.work, schema)
+    found = tasks.answer_portions(blobs, portions.read, dealt.work, schema)
     return found if dealt.finish is None else dealt.finish(found)
 
 
@@ -107,7 +107,7 @@ def answer_in_parts(
     if lake.small(source.table, source.conditions, source.touched):
         return merge(pa.concat_tables(dealt.work(0, [source.read(lake.reader)])))
     added = by_tasks(lake, [source], dealt, parts)
-    return tasks.answered(added.repartition(1), together, lambda _, rows: [merge(rows)], schema)
+    return tasks.answer_portions(added.repartition(1), together, lambda _, rows: [merge(rows)], schema)
 
 
 def collect_apart(lake: Lake, gather: Gather) -> pa.Table:

@@ -102,7 +102,7 @@ class TableFunction:
     @property
     def usage(self) -> str:
         """The signature on one line."""
-        return f"{self.name}({', '.join(map(_shown, self.parameters))})"
+        return f"{self.name}({', '.join(map(_show, self.parameters))})"
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class RowsFunction:
     @property
     def usage(self) -> str:
         """The signature on one line."""
-        others = map(_shown, self.parameters[1:])
+        others = map(_show, self.parameters[1:])
         return f"{self.name}({', '.join(['TABLE(…) PARTITION BY … ORDER BY …', *others])})"
 
 
@@ -160,10 +160,10 @@ class ScalarFunction:
     @property
     def usage(self) -> str:
         """The signature on one line."""
-        return f"{self.name}({', '.join(map(_shown, self.parameters))})"
+        return f"{self.name}({', '.join(map(_show, self.parameters))})"
 
 
-def _shown(parameter: Parameter) -> str:
+def _show(parameter: Parameter) -> str:
     if parameter.default is REQUIRED:
         return f"{parameter.name} {parameter.type}"
     return f"{parameter.name} {parameter.type} DEFAULT {sql_text(parameter.default)}"

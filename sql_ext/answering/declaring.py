@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from patternlake.sql_ext.answering.declaration import REQUIRED, Answer, Parameter, ScalarFunction, TableFunction
-from patternlake.sql_ext.answering.registering import call, said
+from patternlake.sql_ext.answering.registering import call, call_for_value
 from patternlake.sql_ext.lake import Lake
 
 Int32 = Annotated[int, "INT"]
@@ -76,7 +76,7 @@ def scalar_function(
         name, type_ = function.__name__, _type(function, "return")
         described = _comment(function), value, per_row, write_help(function)
         made = ScalarFunction(name, _parameters(function), type_, *described)
-        return _answering(function, made, lambda spark, given: said(made, spark, given))
+        return _answering(function, made, lambda spark, given: call_for_value(made, spark, given))
 
     return declare
 

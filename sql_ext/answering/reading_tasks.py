@@ -29,7 +29,7 @@ def place_of(lake: Lake) -> Location | None:
     return None if place is None else location_of(*place)
 
 
-def dealt(
+def deal_ranges(
     lake: Lake, place: Location, ranges: Sequence[Sequence[tuple[int, int]]], work: Reading, schema: str
 ) -> DataFrame:
     """Give each task some ranges of numbers, and let it read what it needs for them.
@@ -50,7 +50,7 @@ def dealt(
     Returns
     -------
     DataFrame
-        As `tasks.answered` gives it.
+        As `tasks.answer_portions` gives it.
     """
 
     def task(_: int, batch: pa.RecordBatch) -> Iterator[pa.Table]:
@@ -67,7 +67,7 @@ def dealt(
     )
     given = lake.local(numbers, f"{tasks.PORTION} INT, low BIGINT, high BIGINT")
     frame = given.repartitionById(max(1, len(ranges)), tasks.PORTION)
-    return tasks.answered(frame, lambda batches: enumerate(b for b in batches if b.num_rows), task, schema)
+    return tasks.answer_portions(frame, lambda batches: enumerate(b for b in batches if b.num_rows), task, schema)
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ class RowsRead:
 def rows_dealt(lake: Lake, place: Location, read: RowsRead, numbers: Sequence[int], schema: str) -> DataFrame:
     """Read rows by tasks, each those of some of the given numbers, which ascend.
 
-    Parameters are those of `dealt`; `schema` is that of what `read` makes of the rows.
+    Parameters are those of `deal_ranges`; `schema` is that of what `read` makes of the rows.
     """
     shares = equal_shares(len(numbers), min(len(numbers), 2 * lake.spark.sparkContext.defaultParallelism))
     ranges = [[(numbers[begin], numbers[end - 1])] for begin, end in shares]
-    return dealt(lake, place, ranges, read, schema)
+    return deal_ranges(lake, place, ranges, read, schema)

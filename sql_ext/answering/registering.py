@@ -21,7 +21,7 @@ from pyspark.sql.classic.column import Column
 
 from patternlake.sql_ext.answering.arguments import STREAM, SqlArguments, bound, plain_values, split
 from patternlake.sql_ext.answering.declaration import RowsFunction, ScalarFunction, TableFunction
-from patternlake.sql_ext.answering.remembered import answered, shown, worked_out
+from patternlake.sql_ext.answering.remembered import answer_call, finish, worked_out
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, is_table, planned_over, read_terms, rows_apart
 from patternlake.sql_ext.enabled import lake_of_object
 from patternlake.sql_ext.lake import Lake
@@ -68,12 +68,12 @@ def call(function: TableFunction, spark: SparkSession, given: dict[str, Any]) ->
         )
         values = _plain(spark, function, {**given, STREAM: None, "key": None, "time": None})
         return _over(function, values, rows, lambda: rows)
-    return answered(function, *_placed(spark, function, _plain(spark, function, given)))
+    return answer_call(function, *_place(spark, function, _plain(spark, function, given)))
 
 
-def said(function: ScalarFunction, spark: SparkSession, given: dict[str, Any]) -> Any:
+def call_for_value(function: ScalarFunction, spark: SparkSession, given: dict[str, Any]) -> Any:
     """The value of a call from Python; parameters and errors as of `call`."""
-    lake, arguments = _placed(spark, function, _plain(spark, function, given))
+    lake, arguments = _place(spark, function, _plain(spark, function, given))
     return worked_out(lambda: function.value(lake, arguments))
 
 
@@ -83,8 +83,8 @@ def _over(
     """The answer over a table in the place of a stream."""
     if not any(parameter.name == "time" for parameter in function.parameters):
         raise ArgumentError(f"{function.name} asks a stream, not a table; `patternlake init --table` makes one of it")
-    lake, values = lake_over(rows, {name: _chosen(name, value) for name, value in arguments.items()}, apart)
-    answer = shown(lake, function, worked_out(lambda: function.plan(lake, values)))
+    lake, values = lake_over(rows, {name: _lower_word(name, value) for name, value in arguments.items()}, apart)
+    answer = finish(lake, function, worked_out(lambda: function.plan(lake, values)))
     # No row comes behind those of a table, whose watermark tells only what windows in time have passed.
     return answer.withColumn("final", F.lit(True)) if "final" in answer.columns else answer
 
@@ -94,11 +94,11 @@ def _plain(spark: SparkSession, function: TableFunction | ScalarFunction, given:
     return plain_values(spark, function.name, function.parameters, arguments)
 
 
-def _placed(
+def _place(
     spark: SparkSession, function: TableFunction | ScalarFunction, arguments: dict[str, Any]
 ) -> tuple[Lake, dict[str, Any]]:
     """The lake that a call asks, and its arguments there: its stream or query is perhaps of another database."""
-    arguments = {name: _chosen(name, value) for name, value in arguments.items()}
+    arguments = {name: _lower_word(name, value) for name, value in arguments.items()}
     for column in ("time", "name"):
         if arguments.get(column) is not None:
             raise ArgumentError(f"{column} says which column of TABLE(…) it is; a stream knows its own: leave it out")
@@ -107,7 +107,7 @@ def _placed(
     return lake, {**arguments, of: name} if of in arguments else arguments
 
 
-def _chosen(name: str, value: Any) -> Any:
+def _lower_word(name: str, value: Any) -> Any:
     """A value; one of a few words whatever its case, but for the operand of ``first b``."""
     if name not in _WORDS or not isinstance(value, str):
         return value
@@ -227,7 +227,7 @@ class _TableBuilder(_Builder):
             return planned_over(
                 spark, table, lambda rows: _over(function, arguments, rows, partial(rows_apart, spark, table))
             )
-        frame: Any = answered(function, *_placed(spark, function, arguments))
+        frame: Any = answer_call(function, *_place(spark, function, arguments))
         return frame._jdf.queryExecution().analyzed()
 
 
@@ -263,7 +263,7 @@ class _ScalarBuilder(_Builder):
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
         function, jvm = self._function, self._jvm
         values, columns = SqlArguments(spark).values_or_columns(function.name, function.parameters, expressions)
-        lake, values = _placed(spark, function, values)
+        lake, values = _place(spark, function, values)
         if columns:
             utilities = jvm.org.apache.spark.sql.classic.ExpressionUtils
             given = F.struct(*(_COLUMN(utilities.column(one)).alias(name) for name, one in columns.items()))

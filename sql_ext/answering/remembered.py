@@ -23,7 +23,7 @@ _ANSWER = "answer"
 _Answered = TypeVar("_Answered")
 
 
-def answered(function: TableFunction, lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+def answer_call(function: TableFunction, lake: Lake, arguments: dict[str, Any]) -> DataFrame:
     """The rows of a call.
 
     Parameters
@@ -46,10 +46,10 @@ def answered(function: TableFunction, lake: Lake, arguments: dict[str, Any]) -> 
         answer = worked_out(lambda: function.plan(lake, arguments))
         if answer.lasting and isinstance(answer.rows, pa.Table):
             lake.cache.put(key, answer)
-    return shown(lake, function, answer)
+    return finish(lake, function, answer)
 
 
-def shown(lake: Lake, function: TableFunction, answer: Answer) -> DataFrame:
+def finish(lake: Lake, function: TableFunction, answer: Answer) -> DataFrame:
     """The rows of an answer, finished."""
     rows = answer.rows
     if isinstance(rows, pa.Table):

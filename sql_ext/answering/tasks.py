@@ -21,7 +21,7 @@ Rows = TypeVar("Rows")
 PORTION, ERROR = "portion", "__error"
 
 
-def answered(
+def answer_portions(
     frame: DataFrame,
     portions: Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[int, Rows]]],
     task: Callable[[int, Rows], Iterable[pa.Table]],
@@ -53,15 +53,15 @@ def answered(
                 for answer in task(number, rows):
                     yield from _batches(answer, names, types)
         except PatternLakeError as error:
-            yield _refused(str(error), names, types)
+            yield _refuse(str(error), names, types)
 
     columns = cast(StructType, StructType.fromDDL(schema)) if isinstance(schema, str) else schema
     arrow = arrow_schema(columns)
     names, types = arrow.names, arrow.types
-    return checked(frame.mapInArrow(run, StructType([*columns.fields, StructField(ERROR, StringType())])))
+    return check_errors(frame.mapInArrow(run, StructType([*columns.fields, StructField(ERROR, StringType())])))
 
 
-def checked(frame: DataFrame) -> DataFrame:
+def check_errors(frame: DataFrame) -> DataFrame:
     """Rows without their column of errors; an error ends the query, and no filter of the analyst comes before it."""
     # Spark moves no filter below one that is not deterministic, and never leaves one out.
     raised = f"WHEN {ERROR} IS NOT NULL THEN CAST(raise_error({ERROR}) AS BOOLEAN)"
@@ -74,7 +74,7 @@ def limit_matches(matches: DataFrame, max_matches: int, *, truncate: bool) -> Da
     if truncate:
         return found
     message = str(too_many(max_matches + 1, max_matches, complete=False))
-    return checked(found.withColumn(ERROR, F.when(F.col("truncated"), F.lit(message))))
+    return check_errors(found.withColumn(ERROR, F.when(F.col("truncated"), F.lit(message))))
 
 
 def _batches(answer: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> list[pa.RecordBatch]:
@@ -83,6 +83,6 @@ def _batches(answer: pa.Table, names: Sequence[str], types: Sequence[pa.DataType
     return list(table.to_batches(max_chunksize=BATCH_ROWS))
 
 
-def _refused(message: str, names: Sequence[str], types: Sequence[pa.DataType]) -> pa.RecordBatch:
+def _refuse(message: str, names: Sequence[str], types: Sequence[pa.DataType]) -> pa.RecordBatch:
     nothing = [pa.nulls(1, type_) for type_ in types]
     return pa.RecordBatch.from_arrays([*nothing, pa.array([message])], names=[*names, ERROR])

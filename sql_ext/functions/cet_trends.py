@@ -57,18 +57,18 @@ def _rows(call: TrendCall) -> DataFrame | pa.Table:
     asked = call.asked
     if asked.sample is not None:
         drawn, truncated = picks(cells, asked.sample, asked.seed, allowed)
-        rows = _picked_here(call, vertices, drawn) if vertices is not None else _picked(call, drawn)
-        return _finished(call, rows, truncated)
+        rows = _picked_here(call, vertices, drawn) if vertices is not None else _pick(call, drawn)
+        return _finish(call, rows, truncated)
     passed = asked.from_trend - 1
     dealt, truncated = shares(cells, asked.max_trends, truncate=asked.truncate, allowed=allowed, passed=passed)
     if not dealt or (vertices is not None and sum(share.high - share.low for share in dealt) <= HERE_TRENDS):
         ranges = [(share.low, share.high) for share in dealt]
         rows = list_trends(asked, vertices or {}, ranges) if dealt else ()
         found = pa.concat_tables([no_trends(asked), *rows])
-        return _finished(call, found, truncated)
+        return _finish(call, found, truncated)
     place = None if vertices is None else place_of(call.lake)
-    listed = _listed(call, dealt) if place is None else _listed_by_reading(call, place, dealt)
-    return _finished(call, listed, truncated)
+    listed = _list_trends(call, dealt) if place is None else _listed_by_reading(call, place, dealt)
+    return _finish(call, listed, truncated)
 
 
 def _listed_columns(call: TrendCall) -> str:
@@ -77,7 +77,7 @@ def _listed_columns(call: TrendCall) -> str:
     return f"{_LISTED}, {needed}" if needed else _LISTED
 
 
-def _finished(call: TrendCall, rows: DataFrame | pa.Table, truncated: bool) -> DataFrame | pa.Table:
+def _finish(call: TrendCall, rows: DataFrame | pa.Table, truncated: bool) -> DataFrame | pa.Table:
     """Rows of trends as the answer has them."""
     if isinstance(rows, pa.Table):
         rows = rows.append_column("truncated", pa.array([truncated] * rows.num_rows, pa.bool_()))
@@ -101,7 +101,7 @@ def _listed_by_reading(call: TrendCall, place: Location, dealt: Sequence[Share])
     lake = call.lake
     count = min(len(dealt), lake.spark.sparkContext.defaultParallelism)
     ranges = [[(one.low, one.high) for one in dealt[low:high]] for low, high in equal_shares(len(dealt), count)]
-    return reading_tasks.dealt(lake, place, ranges, _Listing(call.reading), _listed_columns(call))
+    return reading_tasks.deal_ranges(lake, place, ranges, _Listing(call.reading), _listed_columns(call))
 
 
 def _cells(call: TrendCall, vertices: Mapping[str, pa.Array] | None) -> list[Cell]:
@@ -126,7 +126,7 @@ def _picked_here(call: TrendCall, vertices: Mapping[str, pa.Array], drawn: Mappi
     return pa.concat_tables([no_trends(call.asked), *rows])
 
 
-def _picked(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
+def _pick(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
     """The trends of some numbers, by Spark's tasks: one for each portion that has any."""
     asked, portions = call.asked, sorted(drawn)
     numbers = [drawn[portion] for portion in portions]
@@ -137,7 +137,7 @@ def _picked(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
     return call.by_shares(portions, work, _listed_columns(call))
 
 
-def _listed(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
+def _list_trends(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
     """The trends, by Spark's tasks."""
     asked, ranges = call.asked, [(share.low, share.high) for share in dealt]
 

@@ -11,13 +11,13 @@ from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import Int32, table_function
 from patternlake.sql_ext.functions.match_groups import answer_from_events, reads_of
 from patternlake.sql_ext.lake import Lake
-from patternlake.udfs.arguments import given
+from patternlake.udfs.arguments import given_or
 from patternlake.udfs.groups.members import check_best, members_in
 from patternlake.udfs.groups.request import DEFAULT_BEST, GroupsReads
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
-    check_best(given(arguments, "best", DEFAULT_BEST))
+    check_best(given_or(arguments, "best", DEFAULT_BEST))
     reads = reads_of(lake, arguments, kept=False)
     assert isinstance(reads, GroupsReads)
     return Answer(answer_from_events(lake, arguments, reads, members_in, schema_of(COLUMNS)))

@@ -23,7 +23,7 @@ from patternlake.sql_ext.answering.reading_tasks import place_of
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.sql_ext.sketch_existence import anywhere
-from patternlake.udfs.arguments import given
+from patternlake.udfs.arguments import given_or
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.measures.pattern_measures import refuse_measures
 from patternlake.udfs.record_batches import rows_in_micros
@@ -38,7 +38,7 @@ ANSWER = pa.struct([("found", pa.bool_()), ("error", pa.string())])
 def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
     snapshot = lake.snapshot(arguments["as_of"])
     publications = snapshot.publications.of_job("sketch")
-    if given(arguments, "verify", True):
+    if given_or(arguments, "verify", True):
         return exact_existence.occurs(lake, snapshot, _reads(publications, exact_existence.as_sequences(arguments)))
     return anywhere(lake, _reads(publications, arguments))
 
@@ -52,7 +52,7 @@ def _reads(publications: Publications, arguments: Mapping[str, Any]) -> SketchRe
 
 def _occurs(place: Place, publications: Publications, arguments: Mapping[str, Any]) -> bool | None:
     """Whether the pattern of one call occurs, in a task."""
-    if given(arguments, "verify", True):
+    if given_or(arguments, "verify", True):
         return exact_existence.occurs_here(place, _reads(publications, exact_existence.as_sequences(arguments)))
     return anywhere(place, _reads(publications, arguments))
 
@@ -61,7 +61,7 @@ def _occurs_by_key(
     place: Place, publications: Publications, arguments: Mapping[str, Any], keys: Sequence[str]
 ) -> dict[str, bool | None]:
     """The same for each of several keys, in one walk through the sketch."""
-    if given(arguments, "verify", True):
+    if given_or(arguments, "verify", True):
         return {**exact_existence.occurs_by_key(place, publications, arguments, keys)}
     reads = _reads(publications, {**arguments, "key": keys[0]})
     every = replace(reads.request, key=None, one_key=False, every_key=True)

@@ -41,7 +41,7 @@ _EVENT = ("position", "time", "step", "key", "name", "probability")
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     reads = reads_of(lake, arguments, kept=True)
     if isinstance(reads, KeptGroups):
-        return Answer(_kept(lake, arguments, reads))
+        return Answer(_read_kept(lake, arguments, reads))
     return Answer(answer_from_events(lake, arguments, reads, groups_of_partitions, schema_of(COLUMNS)))
 
 
@@ -49,17 +49,17 @@ def reads_of(lake: Lake, arguments: Mapping[str, Any], *, kept: bool) -> GroupsR
     """Check a call, and say what is to be read for it: what the job keeps, where it may be, or events."""
     snapshot = lake.snapshot(arguments["as_of"])
     facts = facts_of(snapshot, arguments["stream"])
-    configured = _configured(snapshot, facts.number)
+    configured = _find_configured(snapshot, facts.number)
     return check_request(arguments, facts.published, facts.known, facts.counts, configured, kept=kept)
 
 
-def _configured(snapshot: Snapshot, number: int | None) -> list[PublishedBatch]:
+def _find_configured(snapshot: Snapshot, number: int | None) -> list[PublishedBatch]:
     """What `groups` published at the moment for queries over the stream of a number."""
     found = [one.at for one in snapshot.of_job("groups").values() if one.at is not None]
     return [at for at in found if at.stream_id == number]
 
 
-def _kept(lake: Lake, arguments: Mapping[str, Any], reads: KeptGroups) -> DataFrame | pa.Table:
+def _read_kept(lake: Lake, arguments: Mapping[str, Any], reads: KeptGroups) -> DataFrame | pa.Table:
     where = visible_rows(TABLES["group_matches"], reads.stream, *astuple(reads.rows))
     where += between("t_end", arguments["from_step"], arguments["to_step"])
     return kept_rows(lake, "group_matches", _KEPT, where, arguments["key"])

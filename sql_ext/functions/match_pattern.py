@@ -83,7 +83,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         observer = None
         if facts.number is not None and seen is not None and judged_conditions(dealt.pattern):
             observer = from_tasks(lake.spark.sparkContext, lake.learned.location, facts.number)
-        return _dealt(dealt, dealing_of(gathered, dealt, partial(collect_apart, lake)), observer)
+        return _deal(dealt, dealing_of(gathered, dealt, partial(collect_apart, lake)), observer)
 
     measures, columns = request.pattern.measures, columns_of_answer(request)
     check_names(measures, columns)
@@ -146,7 +146,7 @@ def events_of(request: KleeneRequest, where: Sequence[Condition]) -> Gather:
     )
 
 
-def _dealt(request: KleeneRequest, dealt: Dealing, observer: FromTasks | None) -> Dealt:
+def _deal(request: KleeneRequest, dealt: Dealing, observer: FromTasks | None) -> Dealt:
     """How Spark's tasks match events; `observer` is told what they observe."""
     portions = request.portions
 

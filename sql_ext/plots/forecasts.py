@@ -82,7 +82,7 @@ def _likely(frame: drawing.Frame, threshold: float | None, ax: Axes | None) -> A
         signs.append(ax.axvline(threshold, color=drawing.MARK, lw=1, ls="--", label=label))
     drawing.entitle(ax, f"Forecasts of {drawing.plural(len(found), 'partial match')}")
     drawing.explain(ax, signs)
-    drawing.name_rows(ax, [drawing.shortened(drawing.shown(key)) for key in found["key"]])
+    drawing.name_rows(ax, [drawing.shorten_name(drawing.show_name(key)) for key in found["key"]])
     drawing.bare(ax)
     return ax
 
@@ -92,7 +92,7 @@ def _states(found: pd.DataFrame) -> list[str]:
     if "bindings" not in found:
         return list(found["state"])
     done = [[name for name, positions in bindings.items() if len(positions)] for bindings in found["bindings"]]
-    return [drawing.shortened(", ".join(names), 40) + " done" if names else "nothing done" for names in done]
+    return [drawing.shorten_name(", ".join(names), 40) + " done" if names else "nothing done" for names in done]
 
 
 def _evaluation(frame: drawing.Frame, measure: str, dashed: bool, ax: Axes | None) -> Axes:

@@ -55,11 +55,11 @@ def funnel(frame: drawing.Frame, *, step: str = "step", count: str = "count", ax
     found = drawing.rows(frame, "funnel", needed or (step, count), MOST_STEPS)
     group = drawing.one_group(found, "funnel") if whole else ""
     found = found.sort_values("step", kind="stable") if whole else found
-    texts = [drawing.shortened(drawing.shown(name)) for name in found[step]]
+    texts = [drawing.shorten_name(drawing.show_name(name)) for name in found[step]]
     names = [f"{place}. {text}" for place, text in enumerate(texts, start=1)]
     counts = [_count(each, count) for each in found[count]]
     unit = "partitions" if whole else count
-    columns = [*_shares(counts, unit), *(_told(found, counts) if whole else ())]
+    columns = [*_shares(counts, unit), *(_read_columns(found, counts) if whole else ())]
     widths = [max(drawing.text_width(text) for text in (head, *texts)) for head, texts in columns]
     beside = sum(widths) + _GAP * len(widths)
     labels = max(map(drawing.text_width, names))
@@ -106,7 +106,7 @@ def _shares(counts: Sequence[int], unit: str) -> Columns:
     yield "of previous", ["", *(drawing.share(reached, previous) for reached, previous in pairs)]
 
 
-def _told(found: pd.DataFrame, counts: Sequence[int]) -> Columns:
+def _read_columns(found: pd.DataFrame, counts: Sequence[int]) -> Columns:
     """What an answer of match_funnel tells beyond counts."""
     yield "median time", [_time(seconds) for seconds in found["seconds_p50"]]
     yield "90 % within", [_time(seconds) for seconds in found["seconds_p90"]]
@@ -125,7 +125,7 @@ def _next(dropped: int, events: Any) -> str:
     told, parts = 0, []
     for event in () if events is None else events:
         name, partitions = event["name"], int(event["partitions"])
-        name = "nothing" if name is None else drawing.shortened(str(name), _NEXT_NAME)
+        name = "nothing" if name is None else drawing.shorten_name(str(name), _NEXT_NAME)
         parts.append(f"{name} {partitions:,}")
         told += partitions
     if told < dropped:

@@ -99,7 +99,7 @@ def paths(
     """
     found = drawing.rows(frame, "paths", ("path", "occurrences", "share"), MOST_PATHS)
     group = drawing.one_group(found, "paths")
-    given = [[drawing.shown(name) for name in path] for path in found["path"]]
+    given = [[drawing.show_name(name) for name in path] for path in found["path"]]
     counts = [int(count) for count in found["occurrences"]]
     ways = _ways(given, counts, around, before, after)
     boxes = _place(ways)
@@ -116,7 +116,7 @@ def paths(
     ax.set_xlabel("place in the path" if around is None else "names before and after the event")
     shown = drawing.plural(sum(counts), "occurrence")
     of_all = f"{100 * float(found['share'].sum()):.3g} % of all"
-    what = "Paths" if around is None else f"Paths around {drawing.shortened(around)}"
+    what = "Paths" if around is None else f"Paths around {drawing.shorten_name(around)}"
     drawing.entitle(ax, f"{what}: {drawing.plural(len(found), 'path')}, {shown}, {of_all}{group}")
     drawing.bare(ax)
     ax.spines["left"].set_visible(False)
@@ -237,12 +237,12 @@ def _draw(ax: Axes, ways: Ways, boxes: Mapping[Node, Box], around: str | None) -
 
 
 def _label(node: Node, ways: Ways) -> str:
-    return f"{drawing.shortened(node[1], 22)}  {ways.through[node]:,}"
+    return f"{drawing.shorten_name(node[1], 22)}  {ways.through[node]:,}"
 
 
 def _place_name(place: int, around: str | None) -> str:
     if around is None:
         return str(place + 1)
     if not place:
-        return drawing.shortened(around, 22)
+        return drawing.shorten_name(around, 22)
     return f"{abs(place)} {'before' if place < 0 else 'after'}"

@@ -59,7 +59,7 @@ def timeline(frame: drawing.Frame, *, ax: Axes | None = None) -> Axes:
     begin, end = ("t_start", "t_end") if steps else ("first_time", "last_time")
     found = drawing.rows(frame, "timeline", ("key", begin, end), MOST_MATCHES)
     found = found.sort_values([begin, end], kind="stable")
-    found = found.assign(lane=[drawing.shown(key) for key in found["key"]])
+    found = found.assign(lane=[drawing.show_name(key) for key in found["key"]])
     lanes = {key: number for number, key in enumerate(dict.fromkeys(found["lane"]))}
     if len(lanes) > MOST_LANES:
         raise ArgumentError(
@@ -73,7 +73,7 @@ def timeline(frame: drawing.Frame, *, ax: Axes | None = None) -> Axes:
     along = "step" if steps else "time" if zone is None else f"time ({zone})"
     ax.set_xlabel(along)
     ax.set_ylabel("key")
-    drawing.name_rows(ax, [drawing.shortened(key) for key in lanes])
+    drawing.name_rows(ax, [drawing.shorten_name(key) for key in lanes])
     # Bars at the edges are seen as a whole.
     ax.use_sticky_edges = False
     drawn = _draw(ax, found, lanes, begin, end)
@@ -94,7 +94,7 @@ def _draw(ax: Axes, found: pd.DataFrame, lanes: Mapping[str, int], begin: str, e
     opacities = []
     for key, matches in found.groupby("lane", sort=False):
         number = lanes[str(key)]
-        stacked, count = _stacked(list(matches[begin]), list(matches[end]))
+        stacked, count = _stack(list(matches[begin]), list(matches[end]))
         height = _HEIGHT / count
         colour = drawing.COLOURS[number % len(drawing.COLOURS)]
         ends = zip(matches[begin], matches[end], stacked, _opacity(matches), strict=True)
@@ -157,7 +157,7 @@ def _opacity(matches: pd.DataFrame) -> list[float]:
     return [1.0] * len(matches)
 
 
-def _stacked(begins: list[object], ends: list[object]) -> tuple[list[int], int]:
+def _stack(begins: list[object], ends: list[object]) -> tuple[list[int], int]:
     """For each interval, ordered by begin, the lowest row that is free; and how many rows there are."""
     rows: list[int] = []
     free: list[tuple[object, int]] = []

@@ -74,7 +74,7 @@ def trends(
         points: dict[int, Point] = {position: (position, heights[position]) for position in positions}
         names = {position: str(position) for position in positions}
     else:
-        points, names = _placed(events, positions, heights, y, label)
+        points, names = _place(events, positions, heights, y, label)
     ax = drawing.axes(ax)
     xs, ys = zip(*(points[position] for position in positions), strict=True)
     for step in steps:
@@ -135,7 +135,7 @@ def _depths(chains: Iterable[Sequence[int]]) -> dict[int, int]:
     return depths
 
 
-def _placed(
+def _place(
     events: drawing.Frame, positions: Sequence[int], heights: Mapping[int, int], y: str | None, label: str | None
 ) -> tuple[dict[int, Point], dict[int, str]]:
     """Where each event's point is, and its name."""

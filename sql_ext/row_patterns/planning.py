@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, String
 from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.delta_tables.folded_aggregates import fold_aggregates
 from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.spark_types import first_line, selected, types_of
+from patternlake.delta_tables.spark_types import first_line, project, types_of
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, qualifiers, text_term
 from patternlake.sql_ext.size_settings import read_count, read_size
@@ -144,7 +144,7 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     ]
     if folded:
         fields.append((LISTS, _lists_type(base, folded_columns)))
-    answer = tasks.answered(dealt, task.portions, lambda _, portion: [task.answers(portion)], _schema(fields))
+    answer = tasks.answer_portions(dealt, task.portions, lambda _, portion: [task.answers(portion)], _schema(fields))
     if folded:
         answer = fold_aggregates(answer, list(folded.values()), list(folded))
     return _answer(answer, rows, clause, measures, list(columns))
@@ -288,7 +288,7 @@ def _answer(
     ]
     shown = [(identifier(name), label, NOWHERE) for name, label in partition]
     if not clause.all_rows:
-        return selected(found, [*shown, *made], clause.text)
+        return project(found, [*shown, *made], clause.text)
     taken = [term.name for term in rows.partition_by if term.is_column]
     order = [term.name for term in rows.order_by if term.is_column and term.name not in taken]
     others = [name for name in columns if name not in (*taken, *order)]
@@ -296,4 +296,4 @@ def _answer(
     def own(names: Sequence[str]) -> list[tuple[str, str, Span]]:
         return [(identifier(name), name, NOWHERE) for name in dict.fromkeys(names)]
 
-    return selected(found, [*shown, *own(order), *made, *own(others)], clause.text)
+    return project(found, [*shown, *own(order), *made, *own(others)], clause.text)

@@ -139,9 +139,9 @@ def shown_user(name: str) -> str:
 def shown_plan(text: str) -> str:
     """A plan of Spark Connect, which tells it as protobuf's text: its SQL where it has any, on one line."""
     found = _SQL.search(text)
-    return shown_statement(_unescaped(found[1]) if found else text)
+    return shown_statement(_unescape(found[1]) if found else text)
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     octal = _OCTAL.sub(lambda found: bytes(int(part, 8) for part in found[0].split("\\")[1:]).decode(), text)
     return _ESCAPED.sub(lambda found: {"n": "\n", "t": "\t", "r": "\r"}.get(found[1], found[1]), octal)

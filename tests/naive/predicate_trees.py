@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from patternlake.udfs.language.predicate.expressions import Call, Case, Cast, Expression, Field, Literal, joined
+from patternlake.udfs.language.predicate.expressions import Call, Case, Cast, Expression, Field, Literal, join_parts
 from patternlake.udfs.language.predicate.references import Reference
 
 NAN, INF = math.nan, math.inf
@@ -57,7 +57,7 @@ def lit(value: Any) -> Expression:
 
 def op(operator: str, *arguments: Expression) -> Expression:
     if operator in ("AND", "OR"):
-        return joined(operator, arguments)
+        return join_parts(operator, arguments)
     return Call(operator=operator, arguments=arguments)
 
 

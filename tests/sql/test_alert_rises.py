@@ -11,7 +11,7 @@ from naive.alerts import told_of_forecasts
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.jobs.alerts.rows import FOUND_IN, ORDINAL, SAME, numbered, risen
+from patternlake.jobs.alerts.rows import FOUND_IN, ORDINAL, SAME, number_rows, risen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +83,7 @@ def test_any_portions_tell_what_the_whole_history_tells(
 
 def test_a_batch_is_numbered_among_those_that_were_published(spark: SparkSession) -> None:
     rows = spark.createDataFrame([(4,), (5,), (7,), (7,), (9,)], f"{FOUND_IN} bigint")
-    found = sorted((row[FOUND_IN], row[ORDINAL]) for row in numbered(rows, [4, 7, 9]).collect())
+    found = sorted((row[FOUND_IN], row[ORDINAL]) for row in number_rows(rows, [4, 7, 9]).collect())
     assert found == [(4, 0), (7, 1), (7, 1), (9, 2)], "batch 5 was never published"
 
 

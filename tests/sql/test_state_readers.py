@@ -236,7 +236,7 @@ def test_as_of_picks_the_batch_that_was_current(lake: Database, twice: tuple[Pub
 def test_as_of_before_the_first_publication_names_it(lake: Database, twice: tuple[Publication, Publication]) -> None:
     with pytest.raises(StateError, match="before the first publication of ingest") as error:
         PublicationsReader(lake).at("ingest", "twice", _NOON)
-    assert timestamps.shown(twice[0].published_at) in str(error.value)
+    assert timestamps.show_moment(twice[0].published_at) in str(error.value)
 
 
 def test_an_object_that_published_nothing_says_so(lake: Database, name: str) -> None:
@@ -284,7 +284,7 @@ def test_forgetting_keeps_every_answer_since_the_horizon(lake: Database, name: s
     assert sorted((row.segment, row.from_batch) for row in rows.collect()) == [(0, 1), (1, 2), (2, 2), (2, 3)]
     with pytest.raises(StateError, match="before the horizon of sketch") as error:
         reader.at("sketch", name, first.published_at)
-    assert timestamps.shown(second.published_at) in str(error.value)
+    assert timestamps.show_moment(second.published_at) in str(error.value)
 
 
 def test_forgetting_removes_what_a_rebuild_left(lake: Database, name: str) -> None:

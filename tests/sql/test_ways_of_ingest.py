@@ -568,14 +568,14 @@ def test_nothing_is_left_where_the_rows_lay_on_disk(
     place.mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{place},{tmp_path}/other")
     seen = []
-    original = spilling.spilled
+    original = spilling.spill
 
     def spilled(rows: Any, folder: str) -> Any:
         found = original(rows, folder)
         seen.extend(place.rglob("*.arrow"))
         return found
 
-    monkeypatch.setattr(spilling, "spilled", spilled)
+    monkeypatch.setattr(spilling, "spill", spilled)
     lake = Lake(db, tmp_path)
     lake.write("1.csv", *LINES)
     lake.ingest()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from patternlake.udfs.digits import digits, number_of, shown
+from patternlake.udfs.digits import digits, number_of, show_number
 
 
 @pytest.mark.parametrize("bits", [1, 60, 4095, 4096, 4097, 8191, 8193, 14_000])
@@ -34,9 +34,9 @@ def test_digits_go_on_where_str_stops() -> None:
 
 
 def test_a_message_shows_what_can_be_read() -> None:
-    assert shown(0) == "0"
-    assert shown(2**198) == str(2**198)
-    assert shown(10**99) == "1" + "0" * 99
-    assert shown(10**100) == "about 10^100"
-    assert shown(2**14_998) == "about 10^4515"
-    assert shown(9 * 10**4515) == "about 10^4516"
+    assert show_number(0) == "0"
+    assert show_number(2**198) == str(2**198)
+    assert show_number(10**99) == "1" + "0" * 99
+    assert show_number(10**100) == "about 10^100"
+    assert show_number(2**14_998) == "about 10^4515"
+    assert show_number(9 * 10**4515) == "about 10^4516"

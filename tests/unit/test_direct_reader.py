@@ -13,7 +13,7 @@ from deltalake import DeltaTable, TableFeatures, write_deltalake
 from patternlake.delta_tables import direct_reader, file_rows, known_answers
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.file_choice import chosen, truth
+from patternlake.delta_tables.file_choice import choose_files, truth
 from patternlake.delta_tables.known_answers import KnownAnswers
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table_logs import UnreadableError
@@ -103,7 +103,9 @@ def test_of_a_later_version_only_the_files_that_have_come_are_looked_at(
 ) -> None:
     looked_at: list[int] = []
     monkeypatch.setattr(
-        direct_reader, "chosen", lambda files, where: looked_at.append(files.num_rows) or chosen(files, where)
+        direct_reader,
+        "choose_files",
+        lambda files, where: looked_at.append(files.num_rows) or choose_files(files, where),
     )
     reader, folder = DirectReader(str(tmp_path), TableCache()), str(tmp_path / "streams_log")
     wanted = Condition("name", "=", "b")

@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from patternlake.delta_tables import direct_rewriting, direct_writer
 from patternlake.delta_tables.commit_lock import CommitLock, lock_of
-from patternlake.delta_tables.file_choice import chosen
+from patternlake.delta_tables.file_choice import choose_files
 from patternlake.delta_tables.file_statistics import statistics_of
 from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.state_reader import Condition, among
@@ -310,7 +310,7 @@ def test_what_stays_of_several_files_becomes_one(tmp_path: Path, monkeypatch: py
 def test_files_whose_rows_are_all_closed_are_not_read_for_open_ones(folder: str) -> None:
     close(folder, [MINE, Condition("segment", "<=", 0)])
     close(folder, [MINE, Condition("segment", ">=", 2)], batch=4)
-    open_at = {at: chosen(_told(folder), [MINE, Condition("to_batch", "null or >", at)]) for at in (1, 2, 4)}
+    open_at = {at: choose_files(_told(folder), [MINE, Condition("to_batch", "null or >", at)]) for at in (1, 2, 4)}
     assert {at: files.num_rows for at, files in open_at.items()} == {1: 3, 2: 2, 4: 1}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.jobs.ingest.batch_counts import Total
-from patternlake.jobs.ingest.few_rows import accepted, bad_files, quarantine, statistics, taken, totals
+from patternlake.jobs.ingest.few_rows import accept, bad_files, quarantine, statistics, take_rows, totals
 
 SCHEMA = pa.schema(
     [
@@ -42,7 +42,7 @@ def test_accepted_rows_come_by_time_name_key_and_hash_without_a_key_first() -> N
         (None, None, None, 7, "time"),
         (1, "ä", "k", 6, None),
     )
-    found = accepted(rows, 11)
+    found = accept(rows, 11)
     assert found["hash"].to_pylist() == [-4, 9, 2, 3, 6, 1], "texts by the bytes of UTF-8"
     assert found["position"].to_pylist() == [11, 12, 13, 14, 15, 16]
 
@@ -56,7 +56,7 @@ def test_totals_tell_rows_greatest_time_and_the_detail_of_the_least_hash() -> No
 
 
 def test_names_are_counted_with_their_first_and_last_time() -> None:
-    found = statistics(accepted(prepared((5, "a", None, 1, None), (9, "a", None, 2, None), (7, "b", None, 3, None)), 1))
+    found = statistics(accept(prepared((5, "a", None, 1, None), (9, "a", None, 2, None), (7, "b", None, 3, None)), 1))
     rows = [(row["name"], row["events"], row["first_time"], row["last_time"]) for row in found.to_pylist()]
     times = {name: (events, first.microsecond, last.microsecond) for name, events, first, last in rows}
     assert times == {"a": (2, 5, 9), "b": (1, 7, 7)}
@@ -74,6 +74,6 @@ def test_refused_rows_go_with_their_reason_and_files_that_are_bad_beside_them() 
 def test_rows_are_taken_from_any_number_of_chunks() -> None:
     rows = prepared(*((n, "a", None, n, None) for n in range(9)))
     parts = pa.concat_tables([rows.slice(0, 2), rows.slice(2, 0), rows.slice(2, 3), rows.slice(5, 4)])
-    assert taken(parts, np.array([0, 1, 4, 8]))["hash"].to_pylist() == [0, 1, 4, 8]
-    assert taken(parts, np.array([3]))["hash"].to_pylist() == [3]
-    assert taken(parts, np.array([], np.int64)).num_rows == 0
+    assert take_rows(parts, np.array([0, 1, 4, 8]))["hash"].to_pylist() == [0, 1, 4, 8]
+    assert take_rows(parts, np.array([3]))["hash"].to_pylist() == [3]
+    assert take_rows(parts, np.array([], np.int64)).num_rows == 0

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from patternlake.delta_tables import direct_writer, open_tables
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.open_tables import opened
+from patternlake.delta_tables.open_tables import open_table
 
 
 def rows(*numbers: int) -> pa.Table:
@@ -32,17 +32,17 @@ def numbers(folder: str) -> list[int]:
 
 
 def test_a_table_that_nobody_has_changed_is_opened_once(folder: str) -> None:
-    with opened(folder) as first:
+    with open_table(folder) as first:
         pass
-    with opened(folder) as second:
+    with open_table(folder) as second:
         assert second is first
 
 
 def test_what_others_commit_in_between_is_seen(folder: str) -> None:
-    with opened(folder) as table:
+    with open_table(folder) as table:
         assert table.version() == 0
     write_deltalake(folder, rows(2), mode="append")
-    with opened(folder) as table:
+    with open_table(folder) as table:
         assert table.version() == 1
     assert direct_writer.append(folder, rows(3), application="a", version=1)
     assert not direct_writer.append(folder, rows(3), application="a", version=1)
@@ -60,23 +60,23 @@ def test_another_table_at_the_same_place_is_another_table(folder: str) -> None:
 
 
 def test_two_blocks_at_once_have_a_table_each(folder: str) -> None:
-    with opened(folder) as one, opened(folder) as other:
+    with open_table(folder) as one, open_table(folder) as other:
         assert one is not other
 
 
 def test_a_table_does_not_stay_open_where_its_block_fails_or_more_are_open_than_are_kept(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ValueError, match="on purpose"), opened(folder) as failed:
+    with pytest.raises(ValueError, match="on purpose"), open_table(folder) as failed:
         raise ValueError("on purpose")
-    with opened(folder) as table:
+    with open_table(folder) as table:
         assert table is not failed
     monkeypatch.setattr(open_tables, "MOST_OPEN", 1)
     other = str(tmp_path / "other")
     write_deltalake(other, rows(1))
-    with opened(other):
+    with open_table(other):
         pass
-    with opened(folder) as again:
+    with open_table(folder) as again:
         assert again is not table
 
 
@@ -109,15 +109,15 @@ def test_what_this_process_has_committed_is_read_without_a_look_into_the_log(
 def test_a_table_is_opened_anew_once_there_is_another_checkpoint(tmp_path: Path) -> None:
     folder = str(tmp_path / "streams_log")
     write_deltalake(folder, rows(1), configuration={"delta.checkpointInterval": "4"})
-    with opened(folder) as first:
+    with open_table(folder) as first:
         pass
     for version in (1, 2):
         assert direct_writer.append(folder, rows(version), application="a", version=version)
-    with opened(folder) as table:
+    with open_table(folder) as table:
         assert table is first
     assert direct_writer.append(folder, rows(3), application="a", version=3)
     assert json.loads(Path(folder, "_delta_log", "_last_checkpoint").read_text())["version"] == 3
-    with opened(folder) as table:
+    with open_table(folder) as table:
         assert table is not first
         assert table.version() == 3
     assert not direct_writer.append(folder, rows(3), application="a", version=3), "the checkpoint knows of it"

@@ -114,7 +114,7 @@ def test_a_stream_that_reads_tables_of_the_database_waits_for_those_before_it_an
 def outcomes(
     after: Sequence[Collection[int]], work: Callable[[int], Callable[[], Any] | None], crew: side_by_side.Crew
 ) -> list[tuple[int, Any]]:
-    return [(each.number, each.error or each.result) for each in side_by_side.ended(after, work, crew)]
+    return [(each.number, each.error or each.result) for each in side_by_side.run_each(after, work, crew)]
 
 
 def test_what_is_independent_is_at_work_at_the_same_time() -> None:
@@ -140,7 +140,7 @@ def test_a_piece_begins_when_those_that_it_waits_for_have_ended_and_others_need_
 
         return do
 
-    for each in side_by_side.ended([(), (), (1,)], work, Pool(2)):
+    for each in side_by_side.run_each([(), (), (1,)], work, Pool(2)):
         assert each.error is None
         ended.append(each.number)
     assert sorted(ended) == [0, 1, 2]
@@ -233,7 +233,7 @@ def test_who_stops_listening_interrupts_what_is_at_work() -> None:
         assert pool.interrupted.wait(LONG)
         over.set()
 
-    endings = side_by_side.ended([(), ()], lambda number: (at_work, lambda: None)[number], pool)
+    endings = side_by_side.run_each([(), ()], lambda number: (at_work, lambda: None)[number], pool)
     assert next(endings).number == 1
     endings.close()
     assert over.is_set()
@@ -252,7 +252,7 @@ def test_how_many_is_a_whole_number_from_1(asked: Any) -> None:
 def test_without_a_wish_there_are_half_as_many_as_cores_and_four_at_most(
     asked: int | None, cores: int, pieces: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(side_by_side, "_pinned", lambda: True)
+    monkeypatch.setattr(side_by_side, "_is_pinned", lambda: True)
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=cores))
     found = side_by_side.crew(spark, asked, pieces)
     assert found.most == most
@@ -260,7 +260,7 @@ def test_without_a_wish_there_are_half_as_many_as_cores_and_four_at_most(
 
 
 def test_threads_that_are_not_those_of_the_jvm_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_by_side, "_pinned", lambda: False)
+    monkeypatch.setattr(side_by_side, "_is_pinned", lambda: False)
     assert side_by_side.crew(SimpleNamespace(), 4, 4).most == 1  # type: ignore[arg-type]
 
 

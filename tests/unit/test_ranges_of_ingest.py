@@ -15,7 +15,7 @@ from pyarrow import ipc
 
 from patternlake.jobs import spilling
 from patternlake.jobs.ingest import ranges as ranges_module
-from patternlake.jobs.ingest.few_rows import accepted, taken
+from patternlake.jobs.ingest.few_rows import accept, take_rows
 from patternlake.jobs.ingest.ranges import find_refused, ranges
 
 SCHEMA = pa.schema(
@@ -59,7 +59,7 @@ def test_ranges_hold_all_accepted_rows_in_order_whatever_is_equal(rows: list[Row
         patch.setattr(ranges_module, "RANGE_ROWS", most)
         cut = ranges(table)
     assert all(0 < len(places) <= most for places in cut)
-    found = [row for places in cut for row in accepted(taken(table, places), 1).drop(["position"]).to_pylist()]
+    found = [row for places in cut for row in accept(take_rows(table, places), 1).drop(["position"]).to_pylist()]
     wanted = [row for row in table.to_pylist() if row["reason"] is None]
     assert [order(row) for row in found] == sorted(map(order, wanted))
 

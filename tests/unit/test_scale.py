@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from benchmarks import scale
 from benchmarks.scale_arithmetic import HUNDRED, MILLION, Load, lines
-from benchmarks.scale_constants import CONSTANTS, Constant, measured
+from benchmarks.scale_constants import CONSTANTS, Constant, read_measured
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ def test_a_hundred_million_events_come_out_within_six_per_cent(name: str, batche
 
 
 def test_bytes_read_for_rare_names_come_out_within_a_tenth() -> None:
-    assert Load(HUNDRED, 1).rare_bytes == pytest.approx(measured("read for match_seq, rare"), rel=0.1)
+    assert Load(HUNDRED, 1).rare_bytes == pytest.approx(read_measured("read for match_seq, rare"), rel=0.1)
     assert Load(10 * MILLION, 1).rare_bytes == pytest.approx(22_867_421, rel=0.1)
 
 
@@ -111,11 +111,11 @@ def test_the_program_prints_the_tables_of_the_page() -> None:
 def test_writing_replaces_the_tables_and_nothing_else() -> None:
     sheet = scale.Sheet("disk", ("", "1 G events"), (("batches", "100"),))
     page = "before\n\n<!-- disk -->\n| old |\n|---|\n| 1 |\n\nafter\n"
-    assert scale.written(page, [sheet]) == (
+    assert scale.write_page(page, [sheet]) == (
         "before\n\n<!-- disk -->\n|  | 1 G events |\n|---|---|\n| batches | 100 |\n\nafter\n"
     )
     with pytest.raises(ValueError, match="no table <!-- disk -->"):
-        scale.written("nothing", [sheet])
+        scale.write_page("nothing", [sheet])
 
 
 @pytest.mark.parametrize(

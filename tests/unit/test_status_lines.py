@@ -13,7 +13,7 @@ from patternlake.jobs.status import ObjectStatus, dictionary_bytes
 
 
 def test_columns_are_aligned_by_their_width_on_screen() -> None:
-    assert list(text_columns.aligned(["name", "n"], [["東京", "7"], ["a\nb", "12"]], right=[1])) == [
+    assert list(text_columns.align(["name", "n"], [["東京", "7"], ["a\nb", "12"]], right=[1])) == [
         "name   n",
         "----  --",
         "東京   7",

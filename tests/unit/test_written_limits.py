@@ -16,7 +16,7 @@ from patternlake.udfs.errors import (
     PatternError,
     PatternLakeError,
     UnsupportedOperatorError,
-    shortened,
+    shorten,
 )
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.predicate.predicates import Scope, bind, parse_predicate
@@ -200,7 +200,7 @@ class TestPatterns:
     [("30 dayz", "'30 dayz'"), (None, "None"), ("x" * 78, f"'{'x' * 78}'"), ("x" * 79, f"'{'x' * 78}…"), ([1], "[1]")],
 )
 def test_a_value_is_shown_as_written_and_cut_where_it_is_long(value: object, shown: str) -> None:
-    assert shortened(value) == shown
+    assert shorten(value) == shown
 
 
 @pytest.mark.parametrize("error", [PatternLakeError, ArgumentError, ConfigurationError])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from patternlake.udfs.arguments import window
 from patternlake.udfs.attributes import attribute_columns
-from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError, shortened
+from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError, shorten
 from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, names_admitted, parse_predicate
 from patternlake.udfs.language.query import engines, extents, operands
 from patternlake.udfs.language.query.partitions import partition_columns
@@ -160,6 +160,6 @@ def _window(query: Query, within: str | None) -> Extent | None:
     size = window(within)
     if query.within is not None and query.within != size:
         raise ArgumentError(
-            f"within => {shortened(within)}, but the pattern says WITHIN {extents.to_text(query.within)}; leave one out"
+            f"within => {shorten(within)}, but the pattern says WITHIN {extents.to_text(query.within)}; leave one out"
         )
     return size

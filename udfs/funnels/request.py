@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from patternlake.udfs.arguments import check_bounds, check_key, given, group_column
+from patternlake.udfs.arguments import check_bounds, check_key, given_or, group_column
 from patternlake.udfs.attributes import types_of_attributes
-from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.funnels.kernels.chains import MODES
 from patternlake.udfs.funnels.query import FunnelQuery, compile_query
 from patternlake.udfs.language.predicate.scopes import Scope
@@ -75,13 +75,13 @@ def check_request(
     """
     at, configuration = published_stream(arguments, publication, known)
     check_bounds(arguments, ("from_time", "to_time"))
-    mode, most = given(arguments, "mode", DEFAULT_MODE), given(arguments, "next", DEFAULT_NEXT)
+    mode, most = given_or(arguments, "mode", DEFAULT_MODE), given_or(arguments, "next", DEFAULT_NEXT)
     if mode not in MODES:
-        raise ArgumentError(f"mode must be one of {', '.join(MODES)}, not {shortened(mode)}")
+        raise ArgumentError(f"mode must be one of {', '.join(MODES)}, not {shorten(mode)}")
     if most < 0:
         raise ArgumentError(f"next must be 0 or more, not {most}; it is how many of the names that came next are told")
     parameters = dict(arguments.get("params") or {})
-    query = compile_once(_compiled, arguments["pattern"], configuration, parameters, arguments.get("within"))
+    query = compile_once(_compile, arguments["pattern"], configuration, parameters, arguments.get("within"))
     check_key(arguments, configuration, partitioned=query.partition != ("key",))
     ends = [end for end in (*(row.last for row in counts), at.watermark) if end is not None and end < SETTLED]
     until = max(ends, default=None)
@@ -100,5 +100,5 @@ def check_request(
     return PartitionReads(request, at.rows, count_portions(events, PORTION_EVENTS))
 
 
-def _compiled(text: str, stream: Mapping[str, Any], parameters: Mapping[str, Any], within: str | None) -> FunnelQuery:
+def _compile(text: str, stream: Mapping[str, Any], parameters: Mapping[str, Any], within: str | None) -> FunnelQuery:
     return compile_query(parse_over(text, stream), Scope.of_stream(stream, parameters), within=within)

@@ -95,10 +95,10 @@ def answer_rows(request: FunnelRequest, events: FunnelEvents, chains: Chains) ->
         pa.array(events.shown, pa.string()),
         pa.array(reached.astype(np.int32)),
         pa.ListArray.from_arrays(pa.array(chains.offsets.astype(np.int32)), pa.array(events.positions[chains.rows])),
-        _taken(events.times, first, entered).cast(_MOMENT),
-        _taken(events.times, last, entered).cast(_MOMENT),
+        _take(events.times, first, entered).cast(_MOMENT),
+        _take(events.times, last, entered).cast(_MOMENT),
         pa.array(waited, mask=~waits | complete),
-        _taken(events.positions, last + 1, followed),
+        _take(events.positions, last + 1, followed),
         pa.array(events.vocabulary, pa.string()).take(pa.array(names, mask=names < 0)),
         pa.array(final),
     ]
@@ -138,7 +138,7 @@ def _next_names(events: FunnelEvents, last: IntArray, entered: BoolArray) -> tup
     return names, followed
 
 
-def _taken(values: IntArray, places: IntArray, known: BoolArray) -> pa.Array:
+def _take(values: IntArray, places: IntArray, known: BoolArray) -> pa.Array:
     """Values at some places; NULL where nothing is known."""
     found = np.zeros(len(places), np.int64)
     found[known] = values[places[known]]

@@ -108,7 +108,7 @@ def compile_query(
         parts = filters.get(operand.name, [])
         symbol = Symbol(name, defined.get(name), conjunction(parts) if parts else None)
         asked[operand.name] = () if operand.name in wild else (symbols.setdefault(symbol, len(symbols)),)
-    together = _negated(query, named)
+    together = _find_negated(query, named)
     letters: dict[Letter, int] = {}
     numbers = []
     for operand in named:
@@ -192,7 +192,7 @@ def _place(operand: Operand) -> tuple[int, int]:
     return operand.event.sign.start, operand.event.sign.end
 
 
-def _negated(query: Query, named: Operands) -> dict[str, tuple[Operand, ...]]:
+def _find_negated(query: Query, named: Operands) -> dict[str, tuple[Operand, ...]]:
     """For each operand under ``!`` or NOT all operands that stand there with it."""
     found: dict[str, tuple[Operand, ...]] = {}
     of_event = {id(operand.event): operand for operand in named}

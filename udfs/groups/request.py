@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from patternlake.udfs.arguments import check_bounds, check_key, given
+from patternlake.udfs.arguments import check_bounds, check_key, given_or
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
@@ -154,7 +154,7 @@ def request_of(arguments: Mapping[str, Any], configuration: Mapping[str, Any]) -
     meant = ("pattern", "overlap", "threshold", "within", "params")
     groups = compile_once(_groups_of, {name: arguments.get(name) for name in meant}, configuration)
     bounds = (arguments.get("from_step"), arguments.get("to_step"))
-    return GroupsRequest(groups, types_of_attributes(configuration), *bounds, given(arguments, "best", DEFAULT_BEST))
+    return GroupsRequest(groups, types_of_attributes(configuration), *bounds, given_or(arguments, "best", DEFAULT_BEST))
 
 
 def _groups_of(query: Mapping[str, Any], configuration: Mapping[str, Any]) -> Groups:

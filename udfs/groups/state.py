@@ -66,7 +66,7 @@ class GroupState:
 
 def no_state() -> GroupState:
     """The state before the first event."""
-    return _stacked(np.zeros(0, np.int64), [], [])
+    return _stack(np.zeros(0, np.int64), [], [])
 
 
 def from_bytes(keys: IntArray, values: Sequence[bytes]) -> GroupState:
@@ -93,10 +93,10 @@ def from_bytes(keys: IntArray, values: Sequence[bytes]) -> GroupState:
             raise StateError(f"the state of a key of groups has {len(value)} bytes and cannot be read; rebuild it")
         integers.append(np.frombuffer(value, "<i8", count, 8).astype(np.int64))
         floats.append(np.frombuffer(value, "<f8", -1, 8 + 8 * count).astype(np.float64))
-    return _stacked(keys[order].astype(np.int64), integers, floats)
+    return _stack(keys[order].astype(np.int64), integers, floats)
 
 
-def _stacked(keys: IntArray, integers: list[IntArray], floats: list[FloatArray]) -> GroupState:
+def _stack(keys: IntArray, integers: list[IntArray], floats: list[FloatArray]) -> GroupState:
     return GroupState(
         keys,
         np.cumsum([0, *map(len, integers)], dtype=np.int64),

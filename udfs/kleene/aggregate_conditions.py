@@ -17,9 +17,9 @@ from patternlake.udfs.language.predicate.aggregates import operand_of, with_colu
 from patternlake.udfs.language.predicate.expressions import Aggregate, Call, Expression, Field, Literal, to_sql
 from patternlake.udfs.language.predicate.predicates import Predicate
 from patternlake.udfs.language.predicate.references import Reference
-from patternlake.udfs.language.predicate.scopes import mapped
+from patternlake.udfs.language.predicate.scopes import map_nodes
 from patternlake.udfs.language.predicate.time_gaps import FLIPPED
-from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.language.query.operands import Operands
 
 
@@ -159,7 +159,7 @@ def aggregate_condition(conjunct: Predicate, named: Operands, most: Callable[[in
             raise _error(
                 conjunct,
                 part,
-                f"{quoted(named[number].name)} takes many events; beside an aggregate write one of it too, as in "
+                f"{quote(named[number].name)} takes many events; beside an aggregate write one of it too, as in "
                 f"LAST({plain}); policies skip_till_next and strict judge each event against what was collected before",
             )
         operands[part.reference] = number
@@ -172,7 +172,7 @@ def _check_aggregates(
     for aggregate in aggregates:
         operand = named.named(operand_of(aggregate))
         assert operand is not None
-        name = quoted(operand.name)
+        name = quote(operand.name)
         if operand.negated:
             raise _error(conjunct, aggregate, f"no event of {name} is in the match, it is negated")
         if most(operand.number - 1) == 1:
@@ -185,13 +185,13 @@ def _check_fields(conjunct: Predicate, fields: Iterable[Field], named: Operands)
     for part in fields:
         operand = named.named(part.reference.operand or "")
         if operand is not None and operand.negated:
-            message = f"{quoted(operand.name)} is negated, and a negated event is not compared with aggregates"
+            message = f"{quote(operand.name)} is negated, and a negated event is not compared with aggregates"
             raise _error(conjunct, part, message)
 
 
 def _plain(part: Expression) -> str:
     """The text of a part without indexes."""
-    return to_sql(mapped(part, lambda field: replace(field, reference=replace(field.reference, index=None))))
+    return to_sql(map_nodes(part, lambda field: replace(field, reference=replace(field.reference, index=None))))
 
 
 def _error(conjunct: Predicate, part: Expression, message: str) -> PredicateError:

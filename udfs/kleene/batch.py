@@ -24,7 +24,7 @@ from patternlake.udfs.kleene.first_events import too_many_at_once
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.result import MATCHES, match_rows
-from patternlake.udfs.kleene.task import Portion, answered, partition_numbers, sorted_portion
+from patternlake.udfs.kleene.task import Portion, answer_portion, partition_numbers, sorted_portion
 from patternlake.udfs.limits import TooManyMatchesError
 
 MATCH, EVENT, ADVANCED = "match", "event", "advanced"
@@ -79,7 +79,7 @@ def batch_rows(
         what matching itself raises.
     """
     codes = partition_numbers(request, rows) if codes is None else codes
-    chosen = _unruled(rows, codes)
+    chosen = _is_unruled(rows, codes)
     if request.pattern.partition:
         chosen &= _may_settle(request, rows, codes, chosen)
     given = sorted_portion(request, rows, codes, chosen)
@@ -97,7 +97,7 @@ def batch_rows(
         return _batch(MATCH, match_rows(done, given.parts, sure[sure], measures, rows))
 
     try:
-        yield from answered(request, portion, given, write, in_portions=True)
+        yield from answer_portion(request, portion, given, write, in_portions=True)
     except TooManyMatchesError:
         raise ArgumentError(
             f"the events of one batch and its window give {too_many_at_once(request)}, in one partition, and a pattern "
@@ -106,7 +106,7 @@ def batch_rows(
             "more often, so that a batch has fewer events"
         ) from None
     if kept_events is not None:
-        yield from _kept(request, given, ends, kept_events)
+        yield from _keep(request, given, ends, kept_events)
 
 
 def open_rows(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
@@ -117,16 +117,16 @@ def open_rows(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]
     Rows of `result.MATCHES`.
     """
     codes = partition_numbers(request, rows)
-    given = sorted_portion(request, rows, codes, _unruled(rows, codes))
+    given = sorted_portion(request, rows, codes, _is_unruled(rows, codes))
     measures = request.pattern.measures
 
     def write(matches: Matches, given: Portion, sure: BoolArray, rows: Mapping[str, pa.Array]) -> pa.Table:
         return match_rows(matches, given.parts, sure, measures, rows)
 
-    yield from answered(request, portion, given, write)
+    yield from answer_portion(request, portion, given, write)
 
 
-def _unruled(rows: Mapping[str, pa.Array], codes: IntArray) -> BoolArray:
+def _is_unruled(rows: Mapping[str, pa.Array], codes: IntArray) -> BoolArray:
     """bool[n]: the events behind the last known match of their partition, without the rows that tell of matches."""
     is_event = pc.is_valid(rows["name"]).to_numpy(zero_copy_only=False)
     if is_event.all():
@@ -178,7 +178,7 @@ def _may_settle(request: KleeneRequest, rows: Mapping[str, pa.Array], codes: Int
     return partitions[codes]
 
 
-def _kept(request: KleeneRequest, given: Portion, ends: _Ends, kept_events: int) -> Iterator[pa.Table]:
+def _keep(request: KleeneRequest, given: Portion, ends: _Ends, kept_events: int) -> Iterator[pa.Table]:
     """The events that are kept of each partition, and the partitions.
 
     What comes before the first settled event that a match may begin with is in no match that could still come.

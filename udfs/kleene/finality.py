@@ -93,7 +93,7 @@ def final(
     if moment is None:
         return np.zeros(len(matches), np.bool_)
     settled = moment.settled(events)
-    expired = _expired(pattern, events, moment, settled)
+    expired = _is_expired(pattern, events, moment, settled)
     own = expired[matches.first_events] if ends_with_window(pattern, policy) else settled[matches.last_events]
     own = own & absences_over(pattern, matches, events, moment, settled, expired)
     if not resumes(policy, after_match):
@@ -101,7 +101,7 @@ def final(
     first, key = matches.first_events, matches.key
     depth = np.zeros(len(events) + 1, np.int64)
     np.add.at(depth, first, 1)
-    np.add.at(depth, _resumed(matches, after_match), -1)
+    np.add.at(depth, _rows_resumed_at(matches, after_match), -1)
     stream = stream_of(pattern, events)
     starts = np.zeros(len(events), np.bool_)
     for operand in pattern.beginnings:
@@ -113,7 +113,7 @@ def final(
     return np.asarray(own & (first < blocked[key]))
 
 
-def _resumed(matches: Matches, after_match: str) -> IntArray:
+def _rows_resumed_at(matches: Matches, after_match: str) -> IntArray:
     """int64[r]: the row of `Events` at which the search goes on behind each match."""
     named = operand_after(after_match)
     if named is None:
@@ -159,7 +159,7 @@ def absences_over(
                 last = bound.extreme(gap.left, last=True)[rows]
                 ended |= last < 0
                 if gap.behind:
-                    ended |= followed(events, settled, np.maximum(last, 0))
+                    ended |= is_followed(events, settled, np.maximum(last, 0))
             over[rows[~ended]] = False
     return over
 
@@ -182,10 +182,10 @@ def _find_ended(bound: _Bound, negated: int, rows: IntArray, moment: Moment, exp
 
 def window_over(pattern: KleenePattern, events: Events, moment: Moment) -> BoolArray:
     """bool[n]: the events whose window no later event can lie in."""
-    return _expired(pattern, events, moment, moment.settled(events))
+    return _is_expired(pattern, events, moment, moment.settled(events))
 
 
-def followed(events: Events, settled: BoolArray, last: IntArray) -> BoolArray:
+def is_followed(events: Events, settled: BoolArray, last: IntArray) -> BoolArray:
     """bool[k]: the events directly behind which another one is settled."""
     ordinals = ranks(events.keys) if events.ordinals is None else events.ordinals
     greatest = np.full(int(events.keys.max(initial=0)) + 1, -1, np.int64)
@@ -222,7 +222,7 @@ class _Bound:
         return fits
 
 
-def _expired(pattern: KleenePattern, events: Events, moment: Moment, settled: BoolArray) -> BoolArray:
+def _is_expired(pattern: KleenePattern, events: Events, moment: Moment, settled: BoolArray) -> BoolArray:
     """bool[n]: the events whose window no event that is not settled can lie in."""
     if pattern.within is None:
         return np.zeros(len(events), np.bool_)

@@ -100,7 +100,7 @@ def _by_what_is_taken(request: KleeneRequest, events: Events, begin: BoolArray, 
     while waiting:
         piece = waiting.pop()
         try:
-            found = match(events, begin, {number: _marked(rows, len(events)) for number, rows in piece.items()})
+            found = match(events, begin, {number: _mark(rows, len(events)) for number, rows in piece.items()})
         except TooManyMatchesError:
             widest = max(piece, key=lambda number: len(piece[number]), default=None)
             if widest is None or len(piece[widest]) <= 1:
@@ -116,7 +116,7 @@ def _by_what_is_taken(request: KleeneRequest, events: Events, begin: BoolArray, 
             yield found
 
 
-def _marked(rows: IntArray, count: int) -> BoolArray:
+def _mark(rows: IntArray, count: int) -> BoolArray:
     found = np.zeros(count, np.bool_)
     found[rows] = True
     return found

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from patternlake.udfs.arguments import given, unknown
+from patternlake.udfs.arguments import given_or, unknown
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of
 from patternlake.udfs.kleene.query import KleenePattern
@@ -52,7 +52,7 @@ def check_query(arguments: Mapping[str, Any], published: Mapping[str, Published]
         raise unknown("kept pattern", name, "kept patterns", known, "configure one under `patterns` and run `patterns`")
     configuration = arguments_of(json.loads(at.configuration))
     for other, default in _OF_THE_CONFIGURATION.items():
-        asked = given(arguments, other, default)
+        asked = given_or(arguments, other, default)
         if asked != default and asked != configuration[other]:
             raise ArgumentError(
                 f"{other} => {asked!r}: the kept pattern {name!r} has {configuration[other]!r}; leave it out, or ask "

@@ -390,7 +390,7 @@ class _Laying:
             part
             for condition in conditions
             if condition.negated is None
-            for part in _placed(condition, slots, of_operand)
+            for part in _place(condition, slots, of_operand)
         ]
         groups = [sum(slots[slot].kind != "one" for slot in part.slots) for part in made]
         layout = Layout(
@@ -496,7 +496,7 @@ def _refuse(pattern: KleenePattern, operand: int) -> None:
     raise UnsupportedOperatorError(message, pattern.query.text, span.start, span.end)
 
 
-def _placed(condition: Condition, slots: list[Slot], of_operand: Mapping[int, tuple[int, ...]]) -> list[SlotCondition]:
+def _place(condition: Condition, slots: list[Slot], of_operand: Mapping[int, tuple[int, ...]]) -> list[SlotCondition]:
     """A condition over operands as conditions over their slots."""
     number_of = dict(zip(condition.names, condition.operands, strict=True))
     choices: list[list[tuple[int, int]]] = []

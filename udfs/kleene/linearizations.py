@@ -213,7 +213,7 @@ class _Expander:
         found: dict[Absent, None] = {}
         for chosen in (parts for each in sets for parts in product(*each)):
             unordered = isinstance(node, tree.Conjunction | tree.SomeOf)
-            orders = _interleaved(chosen) if unordered else [_run(chosen, directly=directly)]
+            orders = _interleave(chosen) if unordered else [_run(chosen, directly=directly)]
             found |= dict.fromkeys(orders)
             self.check(len(found))
         return list(found)
@@ -248,7 +248,7 @@ class _Expander:
                     return [
                         linearization
                         for pair in ((one, other), (other, one))
-                        for linearization in self.settled(replace(part, before=_closed(part.before, pair)))
+                        for linearization in self.settled(replace(part, before=_close(part.before, pair)))
                     ]
         self.settled_lines += 1
         self.check(self.settled_lines)
@@ -316,7 +316,7 @@ def _run(parts: Sequence[Absent], *, directly: bool) -> Absent:
     return Absent(operands, frozenset(found))
 
 
-def _interleaved(parts: Sequence[Absent]) -> Iterator[Absent]:
+def _interleave(parts: Sequence[Absent]) -> Iterator[Absent]:
     """All orders of absent events that keep that of each part, and its events together that are so directly."""
     blocks = [_blocks(part) for part in parts]
 
@@ -348,7 +348,7 @@ _JOINS: Mapping[type[Node], Callable[[Sequence[_Part]], _Part]] = {
 }
 
 
-def _closed(before: Pairs, pair: tuple[int, int]) -> Pairs:
+def _close(before: Pairs, pair: tuple[int, int]) -> Pairs:
     """A transitive order with one pair more."""
     first, second = pair
     lows = {a for a, b in before if b == first} | {first}

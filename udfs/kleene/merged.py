@@ -14,7 +14,7 @@ from patternlake.udfs.measures.of_matches import kept_columns, with_columns
 from patternlake.udfs.partitions import number_partitions, ranks
 
 
-def merged(request: KleeneRequest, rows: pa.Table) -> pa.Table:
+def merge_matches(request: KleeneRequest, rows: pa.Table) -> pa.Table:
     """Matches in order, numbered and limited.
 
     Parameters

@@ -16,7 +16,7 @@ from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.events import Stream, stream_of
-from patternlake.udfs.kleene.finality import Moment, followed, window_over
+from patternlake.udfs.kleene.finality import Moment, is_followed, window_over
 from patternlake.udfs.kleene.kernels import bindings, scanning
 from patternlake.udfs.kleene.kernels.bindings import Matches, Rows
 from patternlake.udfs.kleene.kernels.gaps import free_of_negated
@@ -74,7 +74,7 @@ class Begun:
         first, last = self.matches.first_events, self.matches.last_events
         over = window_over(pattern, events, moment)[first]
         if strict:
-            over |= followed(events, moment.settled(events), last)
+            over |= is_followed(events, moment.settled(events), last)
         return np.where(self.missing == WHOLE, sure, over)
 
 

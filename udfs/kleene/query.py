@@ -39,7 +39,7 @@ from patternlake.udfs.language.predicate.predicates import (
     parse_predicate,
 )
 from patternlake.udfs.language.query import engines, extents, operands, tree
-from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.printing import repetition_text
 from patternlake.udfs.language.query.tree import Extent, Query
@@ -431,7 +431,7 @@ def _definition(part: tree.Definition, text: str) -> Predicate:
         # match_pattern has given what only Spark evaluates to Spark by now, as an attribute.
         message = (
             f"{error.message}; Spark evaluates other conditions of DEFINE only where match_pattern is given the text: "
-            f"elsewhere, make the condition of {quoted(part.name)} an attribute of the "
+            f"elsewhere, make the condition of {quote(part.name)} an attribute of the "
             "stream, of type boolean, and write its name here"
         )
         raise PredicateError(message, error.text, error.start, error.end) from None
@@ -530,7 +530,7 @@ class _Compiler:
             negated=operand.negated,
             filter=conjunction(parts) if parts else None,
             define=define,
-            text=("!" if operand.negated else "") + quoted(operand.name) + form,
+            text=("!" if operand.negated else "") + quote(operand.name) + form,
             always=self.always[operand.number - 1],
             until=self.endings(operand.event),
         )
@@ -580,7 +580,7 @@ class _Compiler:
     def check(self, conjunct: Predicate, numbers: list[int], before: set[int]) -> None:
         """Refuse what has no reading."""
         growing = [number for number in numbers if self.most(number) not in (1, self.least(number))]
-        shown = [quoted(self.named[number].name) for number in growing]
+        shown = [quote(self.named[number].name) for number in growing]
         absent = {number for number in numbers if self.named[number].negated}
         if len(absent) > 1 and not any(absent <= set(together) for together in self.absent_together):
             raise conjunct.error(
@@ -588,13 +588,13 @@ class _Compiler:
                 "write one conjunct for each"
             )
         for number in sorted(before):
-            name = quoted(self.named[number].name)
+            name = quote(self.named[number].name)
             if self.named[number].negated:
                 raise conjunct.error(f"{name}[i-1]: no event of {name} is in the match, it is negated")
             if self.most(number) == 1:
                 raise conjunct.error(f"{name}[i-1] needs a repetition, and {name} takes one event; write {name}+")
         if len(before) > 1:
-            both = " and ".join(quoted(self.named[number].name) for number in sorted(before))
+            both = " and ".join(quote(self.named[number].name) for number in sorted(before))
             raise conjunct.error(f"[i-1] of {both} in one conjunct; compare neighbours of one operand at a time")
         if len(growing) > 2:
             raise conjunct.error(

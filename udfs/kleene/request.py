@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from patternlake.udfs.arguments import check_bounds, check_key, given
+from patternlake.udfs.arguments import check_bounds, check_key, given_or
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.finality import Moment
@@ -15,7 +15,7 @@ from patternlake.udfs.kleene.near_misses import check_partial
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.judged_conditions import seen_texts, shares_of
 from patternlake.udfs.kleene.plans.observations import Seen
-from patternlake.udfs.kleene.plans.planning import PlanLine, Planned, explained, planned
+from patternlake.udfs.kleene.plans.planning import PlanLine, Planned, choose_plan, explain_choice
 from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.plans.selectivity import AttributeCounts, selectivities
 from patternlake.udfs.kleene.plans.trees import Plan, forced_plan
@@ -184,7 +184,7 @@ def check_request(
     PatternLakeError
         What is wrong with the call.
     """
-    check, at = _checked(arguments, publication, known)
+    check, at = _check(arguments, publication, known)
     pattern = check.pattern
     if carried is not None:
         counts = _read(counts, carried, at.source_to)
@@ -203,9 +203,9 @@ def check_request(
         plan=plan,
         types=check.types,
         policy=check.policy,
-        after_match=given(arguments, "after_match", "next"),
-        max_matches=given(arguments, "max_matches", MAX_MATCHES),
-        truncate=given(arguments, "truncate", False),
+        after_match=given_or(arguments, "after_match", "next"),
+        max_matches=given_or(arguments, "max_matches", MAX_MATCHES),
+        truncate=given_or(arguments, "truncate", False),
         key=arguments.get("key"),
         watermark=_known_until(pattern, at.watermark, arguments.get("to_time")),
         before=None if carried is None else carried.before,
@@ -215,11 +215,11 @@ def check_request(
             width=width,
             within=None if pattern.within is None else pattern.within.amount + pattern.beyond_window,
             counted=pattern.within is not None and pattern.within.counted,
-            ranked=_ranked(check),
+            ranked=_needs_ranks(check),
             bucket=max(1, int(statistics.duration) // tasks),
         ),
         replanning=replanning,
-        partial=given(arguments, "partial", False),
+        partial=given_or(arguments, "partial", False),
     )
     return KleeneReads(request, at.rows, names)
 
@@ -244,8 +244,8 @@ def explain(
     PatternLakeError
         What is wrong with the call.
     """
-    check, _ = _checked(arguments, publication, known)
-    head, *steps = explained(check.pattern, _choice(check, arguments, _statistics(check, counts, observed)), work)
+    check, _ = _check(arguments, publication, known)
+    head, *steps = explain_choice(check.pattern, _choice(check, arguments, _statistics(check, counts, observed)), work)
     unseen = unseen_names(check.pattern.asked_names, [row.name for row in counts])
     told = [f"  {unseen_text(name, nearest)}" for name, nearest in unseen]
     seen = [] if observed is None else seen_texts(check.pattern, observed)
@@ -264,24 +264,24 @@ class _Compiled:
     policy: str
 
 
-def _checked(
+def _check(
     arguments: Mapping[str, Any], publication: Published, known: Sequence[str]
 ) -> tuple[_Compiled, PublishedBatch]:
     """The compiled pattern of a call whose other arguments are right, and what was published of its stream."""
     at, configuration = published_stream(arguments, publication, known)
     check_bounds(arguments, ("from_time", "to_time"))
     types = types_of_attributes(configuration)
-    policy = given(arguments, "policy", "skip_till_any")
-    after_match, most = given(arguments, "after_match", "next"), given(arguments, "max_matches", MAX_MATCHES)
+    policy = given_or(arguments, "policy", "skip_till_any")
+    after_match, most = given_or(arguments, "after_match", "next"), given_or(arguments, "max_matches", MAX_MATCHES)
     check_arguments(policy, after_match if operand_after(after_match) is None else "next", most)
-    repetition = given(arguments, "repetition", "maximal")
+    repetition = given_or(arguments, "repetition", "maximal")
     check_repetition(repetition)
     parameters = dict(arguments.get("params") or {})
     pattern = compile_once(compile_text, arguments["pattern"], configuration, parameters, policy, repetition)
     names = [pattern.operands[number].name for number in pattern.positive]
     check_arguments(policy, after_match, most, names)
     check_key(arguments, configuration, partitioned=bool(pattern.partition))
-    if given(arguments, "partial", False):
+    if given_or(arguments, "partial", False):
         check_partial(pattern, policy)
     return _Compiled(pattern, types, policy), at
 
@@ -293,7 +293,7 @@ def _known_until(pattern: KleenePattern, watermark: int | None, to_time: int | N
     return min(watermark, to_time + 1)
 
 
-def _ranked(check: _Compiled) -> bool:
+def _needs_ranks(check: _Compiled) -> bool:
     """Whether it matters how many events lie between two, those that the pattern can't take among them."""
     return check.policy == "strict" or check.pattern.ranked
 
@@ -320,21 +320,21 @@ def _portions(
 ) -> tuple[int | None, int, int]:
     """Width of a block, or None, and the numbers of the first and the last portion."""
     pattern = check.pattern
-    if pattern.partition and _ranked(check):
+    if pattern.partition and _needs_ranks(check):
         taking = max(taking, statistics.total)
     tasks = count_portions(int(taking), TASK_EVENTS)
     if pattern.partition:
         return None, 0, tasks - 1
     one_key = arguments.get("key") is not None
     # past_last asks in each place what came of all places before it.
-    chained = resumes(check.policy, given(arguments, "after_match", "next"))
+    chained = resumes(check.policy, given_or(arguments, "after_match", "next"))
     apart = pattern.within is not None and pattern.within.counted and pattern.beyond_window > 0
     if pattern.within is None or chained or tasks == 1 or pattern.choice_first or apart:
         bounded = any(arguments.get(name) is not None for name in ("key", "from_time", "to_time"))
         if taking > WHOLE_EVENTS and not one_key and not bounded:
             reasons = {
                 "has no WITHIN": pattern.within is None,
-                f"asks for {given(arguments, 'after_match', 'next')}": chained,
+                f"asks for {given_or(arguments, 'after_match', 'next')}": chained,
                 "has a deadline in time beside WITHIN in events": apart,
                 "begins with [n]": True,
             }
@@ -344,8 +344,8 @@ def _portions(
     if pattern.within.counted:
         first, last = 0, int(statistics.total)
     else:
-        first = given(arguments, "from_time", min(row.first for row in counts if row.first is not None))
-        last = given(arguments, "to_time", max(row.last for row in counts if row.last is not None))
+        first = given_or(arguments, "from_time", min(row.first for row in counts if row.first is not None))
+        last = given_or(arguments, "to_time", max(row.last for row in counts if row.last is not None))
     width = max(MARGINS * amount, -(-max(last - first, 0) // tasks), 1)
     return width, first // width, max(last // width, first // width)
 
@@ -365,7 +365,7 @@ def too_many_events(events: int) -> ArgumentError:
 def _choice(check: _Compiled, arguments: Mapping[str, Any], statistics: Statistics) -> Planned:
     """The plan: the cheapest by what is known of the stream, or the one that is asked for."""
     hint = arguments.get("plan")
-    return planned(check.pattern, statistics, None if hint is None else forced_plan(check.pattern, hint))
+    return choose_plan(check.pattern, statistics, None if hint is None else forced_plan(check.pattern, hint))
 
 
 def _statistics(check: _Compiled, counts: Sequence[NameCount], observed: Seen | None) -> Statistics:

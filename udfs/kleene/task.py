@@ -56,7 +56,7 @@ def match_partitions(
     def write(matches: Matches, given: Portion, sure: BoolArray, taken: Mapping[str, pa.Array]) -> pa.Table:
         return answer_rows(matches, given.shown, sure, request.pattern.measures, taken)
 
-    yield from answered(request, portion, portion_of(request, rows), write, work)
+    yield from answer_portion(request, portion, portion_of(request, rows), write, work)
 
 
 def observe_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
@@ -136,7 +136,7 @@ def _in_order(
     return Portion({name: rows[name].take(taken) for name in read}, codes[order], texts)
 
 
-def answered(
+def answer_portion(
     request: KleeneRequest,
     portion: int,
     given: Portion,
@@ -172,7 +172,7 @@ def answered(
             cut = request.truncate and last - first <= 1
             return _written_with_near_misses(request, given, first, last, events, begins, write, truncate=cut)
         found = _matches(request, events, begins, work, truncate=request.truncate and last - first <= 1)
-        return _written(request, given, first, last, events, found, write)
+        return _write_matches(request, given, first, last, events, found, write)
 
     def divided(partition: int) -> Iterator[pa.Table]:
         events = given.events(request, partition, partition + 1)
@@ -182,7 +182,7 @@ def answered(
             return _matches(request, events, begins, work, truncate=False, takes=takes)
 
         for found in by_first_events(request, events, begins, match):
-            yield _written(request, given, partition, partition + 1, events, found, write)
+            yield _write_matches(request, given, partition, partition + 1, events, found, write)
 
     dividing = in_portions and can_be_divided(request)
     yield from by_partition(0, len(given.shown), matched, divided if dividing else None)
@@ -266,7 +266,7 @@ def _matches(
     )
 
 
-def _written(
+def _write_matches(
     request: KleeneRequest, given: Portion, first: int, last: int, events: Events, matches: Matches, write: Write
 ) -> pa.Table:
     """The rows of the matches that the answer does not go on from."""

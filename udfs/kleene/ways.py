@@ -192,7 +192,7 @@ class _Chooser:
             if key not in made:
                 made[key] = _join(node, tuple(choice.node for choice in chosen))
             parts = tuple(choice.step for choice in chosen if choice.step is not None)
-            found.append(_Choice(made[key], _joined(_KINDS[type(node)], parts)))
+            found.append(_Choice(made[key], _join_steps(_KINDS[type(node)], parts)))
         return found
 
     def of_repetition(self, node: tree.Repetition) -> list[_Choice]:
@@ -225,7 +225,7 @@ def _join(node: Node, parts: tuple[Node, ...]) -> Node:
     return replace(node, items=parts)
 
 
-def _joined(kind: int, parts: tuple[Step, ...]) -> Step | None:
+def _join_steps(kind: int, parts: tuple[Step, ...]) -> Step | None:
     if len(parts) < 2:
         return parts[0] if parts else None
     return Step(kind, parts, least=len(parts))

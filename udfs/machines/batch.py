@@ -20,7 +20,7 @@ from patternlake.udfs.machines.from_config import Group, columns_read
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.kernels.running import Held, Machines
 from patternlake.udfs.machines.kernels.tables import BoolArray, IntArray
-from patternlake.udfs.machines.state import INSTANCE_COLUMNS, InstanceRows, counted, instances, matches, waited
+from patternlake.udfs.machines.state import INSTANCE_COLUMNS, InstanceRows, counts_row, instances, matches, waits_row
 from patternlake.udfs.partitions import first_rows
 from patternlake.udfs.record_batches import columns_of, tables
 
@@ -92,8 +92,8 @@ class Batches:
             last = parts[-1].as_py()
         if carried:
             yield from self._remembered(carried, pa.array([last], pa.list_(pa.string())))
-            yield from (counted(number, run.totals) for number, run in enumerate(self.runs))
-            yield waited(self.waits)
+            yield from (counts_row(number, run.totals) for number, run in enumerate(self.runs))
+            yield waits_row(self.waits)
 
     def _taken(
         self, rows: pa.Table, first: IntArray, is_event: BoolArray, carried: Sequence[Held], parts: pa.Array

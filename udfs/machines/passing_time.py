@@ -29,7 +29,7 @@ BoolArray = NDArray[np.bool_]
 
 COLUMNS = ("part", "state_id", "operands", "times", "joins")
 RANK_COLUMNS = ("first_rank", "taken")
-"""Read as well where a group is `ranked`: of the root's rows, too, which say how many events a partition has taken."""
+"""Read as well where `needs_ranks`: of the root's rows, too, which say how many events a partition has taken."""
 PARTITION_COLUMNS = (*RANK_COLUMNS, "last_time", "first_time")
 """Read as well where deadlines or waits matter to forecasts: of the root's rows, too."""
 STANDING = ("left", "events", "closed", "quiet", "pace")
@@ -122,7 +122,7 @@ def bounded_by_now(group: Group) -> bool:
     return any(map(_has_now, group.compiled.graph.completion_paths))
 
 
-def ranked(group: Group) -> bool:
+def needs_ranks(group: Group) -> bool:
     """Whether the ranks of events must be known to judge that."""
     within = group.compiled.subscriptions[0].within
     return within is not None and within.counted and bounded_by_now(group)
@@ -138,7 +138,7 @@ def completable(group: Group, types: Mapping[str, str], instances: Mapping[str, 
     types
         Spark type of each of the stream's attributes.
     instances
-        `COLUMNS` of n rows, all of a partition; where the group is `ranked`, `RANK_COLUMNS` and the root's rows.
+        `COLUMNS` of n rows, all of a partition; where the group is `needs_ranks`, `RANK_COLUMNS` and the root's rows.
     now
         Microseconds since the epoch; no event that was taken is later.
     """

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from patternlake.udfs.arguments import check_bounds, given
+from patternlake.udfs.arguments import check_bounds, given_or
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language import durations
@@ -144,7 +144,7 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Publishe
             "`predict`, and ask for what it publishes"
         )
     entry = configuration["subscriptions"][name]
-    chosen = given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD))
+    chosen = given_or(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD))
     waited = waited_of(at, subscription_of(entry, configuration["stream"]).partition)
     if time is not None and "lookahead" in arguments:
         _check_time(name, arguments["lookahead"], time, waited)

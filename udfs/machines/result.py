@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.udfs.machines.forecasts.passage import any_of, telling
-from patternlake.udfs.machines.forecasts.waiting_times import ANY_PACE, rounded
+from patternlake.udfs.machines.forecasts.waiting_times import ANY_PACE, round_times
 from patternlake.udfs.machines.graph.ages import NEVER
 from patternlake.udfs.machines.graph.composite_states import CompositeState
 from patternlake.udfs.machines.kernels.smallest import smallest_of_groups
@@ -83,7 +83,7 @@ def live_rows(
     values = _as_long(rows["joins"])
     joins, _ = number_partitions(values)
     time, position = _places(rows, width)
-    group = _combined(part, state, joins, _bound(position))
+    group = _combine(part, state, joins, _bound(position))
     first = smallest_of_groups(group, time, position, int(group.max(initial=-1)) + 1)
     place = [column for operand in range(width) for column in (time[:, operand], position[:, operand])]
     alpha, probability = _forecast(told, state, group, first, rows)
@@ -138,7 +138,7 @@ def _bound(position: IntArray) -> IntArray:
     return (position != _NONE) @ (np.int64(1) << np.arange(position.shape[1], dtype=np.int64))
 
 
-def _combined(*codes: IntArray) -> IntArray:
+def _combine(*codes: IntArray) -> IntArray:
     """int64[n]: a number for each combination, from 0 in their order."""
     found, most = np.zeros(len(codes[0]), np.int64), 1
     for code in codes:
@@ -169,7 +169,7 @@ def _forecast(
     # What is left of the only instance of a group is judged to the microsecond.
     left = np.full(len(first), NEVER) if not at else at["left"][first]
     left[np.bincount(group, minlength=len(first)) > 1] = NEVER
-    quiet = np.where(left == NEVER, rounded(quiet[first]), quiet[first])
+    quiet = np.where(left == NEVER, round_times(quiet[first]), quiet[first])
     last = np.zeros((len(first), 2))
     several = np.zeros(len(first), np.bool_)
     spots_of = _spots_of(group, spots, len(first))

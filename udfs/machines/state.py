@@ -251,12 +251,12 @@ def _bindings(compiled: Compiled, subscription: IntArray, bound: BoolArray, posi
     return pa.MapArray.from_arrays(pa.array(at.astype(np.int32)), keys, items)
 
 
-def counted(number: int, totals: Totals) -> pa.RecordBatch:
+def counts_row(number: int, totals: Totals) -> pa.RecordBatch:
     """The row of a group's counts."""
     return _batch(COUNTS, 1, {"group": pa.array([number], pa.int32()), **totals_columns(totals)})
 
 
-def waited(waits: Waits) -> pa.RecordBatch:
+def waits_row(waits: Waits) -> pa.RecordBatch:
     """The row of the times between events of the partitions of all groups."""
     flat = [number for row in as_document(waits) for number in row]
     return _batch(WAITS, 1, {"group": pa.array([0], pa.int32()), "keys": pa.array([flat], pa.list_(pa.int64()))})

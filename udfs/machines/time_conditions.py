@@ -14,7 +14,7 @@ from itertools import product
 from patternlake.udfs.language.predicate.expressions import Call, Expression, Field
 from patternlake.udfs.language.predicate.predicates import Predicate
 from patternlake.udfs.language.predicate.time_gaps import FLIPPED, bounds, gap
-from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.names import quote
 
 MOST_CHOICES = 256
 """Greatest number of combinations of choices of all conditions of one subscription."""
@@ -99,7 +99,7 @@ def time_conditions(
         inside = sorted(condition.operands & alternatives)
         if inside and len(condition.operands) > 2:
             raise predicate.error(
-                f"an OR of time conditions names {quoted(names[inside[0]])}, which stands in an alternative of '|', "
+                f"an OR of time conditions names {quote(names[inside[0]])}, which stands in an alternative of '|', "
                 "beside two other operands; where it is not taken, nothing says whether the rest applies: compare two "
                 "operands in each @( ) that names it"
             )
@@ -152,7 +152,7 @@ class _Reader:
         """The choices of a comparison; of ``<>`` there are two."""
         found = gap(root, lambda reference: reference.operand)
         if found is None:
-            one, other = (quoted(name) for name in (tuple(self.names) * 2)[:2])
+            one, other = (quote(name) for name in (tuple(self.names) * 2)[:2])
             raise Predicate(root, self.predicate.text).error(
                 "a time condition bounds the time between two operands with < <= = <> >= or >, "
                 f"as in t({other}) - t({one}) < 5 MIN; AND, OR and NOT may join such comparisons"
@@ -162,7 +162,7 @@ class _Reader:
         operator, amount = _NEGATED[found.operator] if negated else found.operator, found.microseconds
         absolute = (later, earlier) in self.siblings
         if absolute and operator not in ("=", "<>") and all(isinstance(side, Field) for side in root.arguments):
-            one, other = quoted(self.names[earlier]), quoted(self.names[later])
+            one, other = quote(self.names[earlier]), quote(self.names[later])
             raise Predicate(root, self.predicate.text).error(
                 f"operands of '&' come in either order, so a comparison of their times cannot say which; write "
                 f"{one} ; {other}, or bound the time between them, as in t({other}) - t({one}) > 0 SEC"

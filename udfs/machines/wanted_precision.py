@@ -73,8 +73,8 @@ def threshold_for(wanted: WantedPrecision, judged: PublishedBatch | None, rows: 
     best = max(evaluated, key=lambda row: (shown[row["low"]], -row["low"]), default=None)
     raise ArgumentError(
         f"{asked} at a lookahead of {lookahead}, which no threshold of the evaluation has shown: "
-        f"{_best(best, shown)}{_needed(precision)}; want less, let `test` under `evaluate` have more events, add other "
-        f"`thresholds` and run it, {_WAYS}"
+        f"{_best(best, shown)}{_count_needed(precision)}; want less, let `test` under `evaluate` have more events, add "
+        f"other `thresholds` and run it, {_WAYS}"
     )
 
 
@@ -88,7 +88,7 @@ def _best(row: Mapping[str, Any] | None, shown: Mapping[float, float]) -> str:
     )
 
 
-def _needed(precision: float) -> str:
+def _count_needed(precision: float) -> str:
     """How many forecasts could show a precision; of 1 no number can."""
     if precision >= 1:
         return ", and no number of forecasts shows a precision of 1"

@@ -16,7 +16,7 @@ from patternlake.udfs.errors import PatternError, PredicateError, UnsupportedOpe
 from patternlake.udfs.language import durations
 from patternlake.udfs.language.predicate.columns import canonical_type
 from patternlake.udfs.language.predicate.expressions import Field, Literal, Parameter
-from patternlake.udfs.language.predicate.references import Reference, quoted
+from patternlake.udfs.language.predicate.references import Reference, quote
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, bound
 from patternlake.udfs.language.query.operands import Operands
 from patternlake.udfs.language.query.tree import Query, Repetition, Span
@@ -197,7 +197,7 @@ def quoted_column(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
 
 
-def restored(sql: str, spark_type: str) -> str:
+def restore(sql: str, spark_type: str) -> str:
     """A value of a type that is handed on as JSON, in Spark SQL."""
     if is_handed_on(spark_type):
         return sql
@@ -242,7 +242,7 @@ class _Reader(FormulaReader):
 
     def which(self, term: ColumnTerm) -> str:
         """What to say of a column of an operand with several events."""
-        name, column = quoted(term.variable or ""), quoted(term.name)
+        name, column = quote(term.variable or ""), quote(term.name)
         return (
             f"{name} takes several events; say of which: FIRST({name}.{column}) or LAST({name}.{column}), or of all of "
             f"them: MAX({name}.{column}), ARRAY_AGG({name}.{column})"
@@ -300,7 +300,7 @@ class _Reader(FormulaReader):
             whole = Span(spans[0].start, spans[1].end)
             return self.resolved(Reference(parts[0], None, parts[1]), whole, spans[0])
         if self.variable_called(parts[0]) and not self.is_bare_column(parts[0]):
-            self.fail(f"{parts[0]} is an operand of the pattern; write {quoted(parts[0])}.column", spans[0])
+            self.fail(f"{parts[0]} is an operand of the pattern; write {quote(parts[0])}.column", spans[0])
         return self.resolved(Reference(None, None, parts[0]), spans[0], spans[0])
 
     def is_bare_column(self, name: str) -> bool:
@@ -319,10 +319,10 @@ class _Reader(FormulaReader):
         operand, column = found.reference.operand or "", found.reference.column
         one = self.operands.named(operand)
         if one is not None and one.negated:
-            self.fail(f"no event of {quoted(operand)} is in the match, it is negated", at)
+            self.fail(f"no event of {quote(operand)} is in the match, it is negated", at)
         kind = BUILT_IN.get(column) or self.scope.measured.get(column)
         self.types[column] = kind or canonical_type(self.scope.attributes[column]) or ""
-        return ColumnTerm(span, column, operand, restored(quoted_column(column), self.types[column]))
+        return ColumnTerm(span, column, operand, restore(quoted_column(column), self.types[column]))
 
 
 def _several(query: Query, named: Operands) -> frozenset[str]:
@@ -383,7 +383,7 @@ class _Translator(Translator):
     def value(self, term: ColumnTerm, seen: Seen, final: bool) -> str:
         """A column of one event."""
         name = self.name(NavigationAtom(quoted_column(term.name), seen, final))
-        return restored(name, self.reader.types[term.name])
+        return restore(name, self.reader.types[term.name])
 
     def term(self, term: Term) -> str:
         """A term over atoms."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.language.row_pattern.tree import OMIT_EMPTY, WITH_UNMATCHED, Clause
 from patternlake.udfs.measures.kernels.running import running_least, running_sums
 from patternlake.udfs.measures.matched_rows import Matches
@@ -292,7 +292,7 @@ class AtomValues:
         """An aggregate's value in each row of the answer."""
         type_ = self.columns[atom.column].type if atom.column in self.columns else None
         if not is_computed_here(atom, type_):
-            raise ArgumentError(f"the aggregate {shortened(atom.sql)} of {type_} is to be computed by Spark")
+            raise ArgumentError(f"the aggregate {shorten(atom.sql)} of {type_} is to be computed by Spark")
         member, values = self.members(atom)
         if atom.name in _LISTS:
             offsets, at = self.lists(member, final=atom.final)

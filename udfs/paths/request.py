@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from patternlake.udfs.arguments import check_bounds, check_key, given, group_column, window
+from patternlake.udfs.arguments import check_bounds, check_key, given_or, group_column, window
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.query import extents
@@ -90,7 +90,7 @@ def check_request(
     check_bounds(arguments, ("from_time", "to_time"))
     check_key(arguments, configuration, partitioned=False)
     around, within = arguments.get("around"), arguments.get("within")
-    before, after = given(arguments, "before", DEFAULT_BEFORE), given(arguments, "after", DEFAULT_AFTER)
+    before, after = given_or(arguments, "before", DEFAULT_BEFORE), given_or(arguments, "after", DEFAULT_AFTER)
     for name, count, plain in (("before", before, DEFAULT_BEFORE), ("after", after, DEFAULT_AFTER)):
         if around is None and count != plain:
             raise ArgumentError(
@@ -99,7 +99,7 @@ def check_request(
             )
         if not 0 <= count <= FARTHEST:
             raise ArgumentError(f"{name} must be from 0 to {FARTHEST}, not {count}")
-    top, most = given(arguments, "top", DEFAULT_TOP), given(arguments, "max_paths", DEFAULT_PATHS)
+    top, most = given_or(arguments, "top", DEFAULT_TOP), given_or(arguments, "max_paths", DEFAULT_PATHS)
     for name, count in (("top", top), ("max_paths", most)):
         if count < 1:
             raise ArgumentError(f"{name} must be 1 or more, not {count}")
@@ -109,7 +109,7 @@ def check_request(
         before=before,
         after=after,
         within=None if within is None else extents.clip(window(within)),
-        fold=given(arguments, "fold", True),
+        fold=given_or(arguments, "fold", True),
         by=group_column(arguments.get("by"), configuration),
         alphabet=tuple(sorted({row.name for row in frequent} | ({around} if around is not None else set()))),
         max_paths=most,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
-from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.measures.seen import CURRENT, FIRST, Seen
 from patternlake.udfs.rows.conditions import (
     Aggregate,
@@ -206,7 +206,7 @@ class ConditionCode:
         """The number of a variable."""
         if variable not in self.variables:
             known = ", ".join(self.variables)
-            raise ArgumentError(f"{shortened(variable)} is no variable of the pattern; there are: {known}")
+            raise ArgumentError(f"{shorten(variable)} is no variable of the pattern; there are: {known}")
         return list(self.variables).index(variable)
 
     def look(self, seen: Seen, first: int, last: int) -> None:
@@ -235,14 +235,14 @@ class ConditionCode:
         """The type of a column."""
         if self.types.get(column) not in ("int", "float"):
             known = ", ".join(sorted(self.types)) or "none"
-            raise ArgumentError(f"no column of integers or doubles is called {shortened(column)}; there are: {known}")
+            raise ArgumentError(f"no column of integers or doubles is called {shorten(column)}; there are: {known}")
         return self.types[column]
 
     def aggregate(self, part: Aggregate) -> str:
         """Compile an aggregate; its type."""
         if part.name not in _AGGREGATES or (part.column is None and part.name != "count"):
             known = ", ".join(_AGGREGATES)
-            raise ArgumentError(f"{shortened(part.name)} is no aggregate of conditions; there are: {known}")
+            raise ArgumentError(f"{shorten(part.name)} is no aggregate of conditions; there are: {known}")
         number = self.set_of(part.variables)
         if part.column is None:
             key, kind = (number, codes.COUNT_ROWS, 0), "int"
@@ -260,7 +260,7 @@ class ConditionCode:
         """Compile an operator; the type of its value."""
         if operator not in _OPERATORS:
             known = ", ".join(sorted(_OPERATORS))
-            raise ArgumentError(f"{shortened(operator)} is no operator of conditions; there are: {known}")
+            raise ArgumentError(f"{shorten(operator)} is no operator of conditions; there are: {known}")
         if operator == "if":
             self.emit(arguments[0])
             arguments = arguments[1:]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
-from patternlake.udfs.errors import ArgumentError, PatternError, shortened
+from patternlake.udfs.errors import ArgumentError, PatternError, shorten
 from patternlake.udfs.language.row_pattern.tree import PAST_LAST, TO_FIRST, TO_LAST, TO_NEXT
 from patternlake.udfs.measures.matched_rows import Matches
 from patternlake.udfs.rows.kernels import matching
@@ -144,7 +144,7 @@ def match_rows(
         pattern.program, holding, partitions, conditions, skip, targets, most_steps, most_rows, most_notes
     )
     if found.status in (matching.ABSENT, matching.FIRST_ROW):
-        name, place = shortened(clause.skip.variable), clause.skip.span
+        name, place = shorten(clause.skip.variable), clause.skip.span
         absent = f"has no row of {name}; skip to a variable that each match has, or PAST LAST ROW"
         begins = f"begins with {name}, where the search would begin again; skip TO NEXT ROW, or to a later row"
         why = absent if found.status == matching.ABSENT else begins
@@ -199,4 +199,4 @@ def _check_sizes(
         raise ArgumentError(f"partitions must begin with 0, never fall, and end with the number of rows, {count}")
     for name, parts in columns.items():
         if any(part.shape != (count,) for part in parts):
-            raise ArgumentError(f"column {shortened(name)} has {[len(part) for part in parts]} values, not {count}")
+            raise ArgumentError(f"column {shorten(name)} has {[len(part) for part in parts]} values, not {count}")

@@ -299,7 +299,7 @@ class _Compiler:
         back = [frozenset(one for one in names if code.looks_back[one]) for names in later]
         deadlines: list[list[tuple[int, int, int]]] = [[] for _ in order]
         if any(code.deadlines):
-            for at, names in enumerate(_needed(operation, variable, target)):
+            for at, names in enumerate(_variables_ahead(operation, variable, target)):
                 deadlines[at] = code.fixed_deadlines(names, later[at])
         # A place that a single one leads to is entered no more often than that one.
         entered = np.bincount(target[target >= 0], minlength=len(order))
@@ -349,7 +349,7 @@ def _looked_ahead(
     return np.array(bits, np.uint64).reshape(-1, words), np.array(empty, np.bool_), _members(later)
 
 
-def _needed(operation: IntArray, variable: IntArray, target: IntArray) -> list[frozenset[int]]:
+def _variables_ahead(operation: IntArray, variable: IntArray, target: IntArray) -> list[frozenset[int]]:
     """For each instruction, the variables that follow on every way to the end, itself included."""
     sources = _sources(target)
     own = [1 << int(one) if one >= 0 else 0 for one in variable]

@@ -14,7 +14,7 @@ import numpy as np
 from patternlake.udfs.errors import PatternError, UnsupportedOperatorError
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.plans.costs import Statistics
-from patternlake.udfs.kleene.plans.planning import planned
+from patternlake.udfs.kleene.plans.planning import choose_plan
 from patternlake.udfs.kleene.query import Ending, KleenePattern, Operand
 from patternlake.udfs.kleene.query import compile_pattern as compile_kleene
 from patternlake.udfs.language.predicate.predicates import Scope, names_admitted
@@ -70,7 +70,7 @@ class OfKleene:
             events,
             policy=policy,
             after_match=after_match,
-            plan=planned(self.pattern, self._statistics(events)).plan if policy == "skip_till_any" else None,
+            plan=choose_plan(self.pattern, self._statistics(events)).plan if policy == "skip_till_any" else None,
             max_matches=max_matches,
             truncate=truncate,
         )
@@ -112,7 +112,7 @@ def compile_asked(query: Query, *, verify: bool, scope: Scope, policy: str, name
             own = refusal
     engines.check(query, "sketch")
     try:
-        return lent(compile_kleene(query, scope, policy=policy), names_are_tokens=names_are_tokens)
+        return lend(compile_kleene(query, scope, policy=policy), names_are_tokens=names_are_tokens)
     except PatternError:
         # Of predicates the kleene engine takes more, and so has more to say.
         if isinstance(own, UnsupportedOperatorError):
@@ -120,7 +120,7 @@ def compile_asked(query: Query, *, verify: bool, scope: Scope, policy: str, name
         raise
 
 
-def lent(pattern: KleenePattern, *, names_are_tokens: bool) -> SketchPattern:
+def lend(pattern: KleenePattern, *, names_are_tokens: bool) -> SketchPattern:
     """What the sketch is asked of a pattern that the kleene engine matches."""
     asking = [part for operand in pattern.operands for part in operand.asking]
     admitted = {

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.limits import by_partition
-from patternlake.udfs.sketch.gathering import gathered
+from patternlake.udfs.sketch.gathering import gather_hits
 from patternlake.udfs.sketch.kernels.hits import Hits
 from patternlake.udfs.sketch.kernels.matching import node_rows, search
 from patternlake.udfs.sketch.one_more_claim import effect_of_one_more
@@ -104,7 +104,7 @@ def answer_error(request: SketchRequest, hits: pa.Array, claims: pa.Table, unsee
     ArgumentError
         A partition, or the answer where there is none, has more rows than asked for.
     """
-    found, offsets, keys = gathered(request, hits)
+    found, offsets, keys = gather_hits(request, hits)
     resting = rests_on(request, found, offsets)
     claims = fit_to_names(claims)
     number, expected = (claims[name].to_numpy() for name in ("name", "expected"))

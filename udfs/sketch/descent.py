@@ -2,7 +2,7 @@
 
 Source: thesis 4.3 (a walk from the top). Departure: a segment's rows, one per level, may come in several batches; what
 is here is walked from the highest level down, and where a level above is not here, a node counts only if a later step
-finds that the nodes above it have the name as well (`gathering.gathered`).
+finds that the nodes above it have the name as well (`gathering.gather_hits`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from patternlake.udfs.sketch.gathering import HITS_TYPE, counts, packed
+from patternlake.udfs.sketch.gathering import HITS_TYPE, counts, pack
 from patternlake.udfs.sketch.kernels.hashing import hash_keyed
 from patternlake.udfs.sketch.kernels.probe import false_positive_rate, probe_pairs
 from patternlake.udfs.sketch.request import SketchRequest
 
 TOP_TYPE = pa.struct([("hit", pa.bool_()), ("keys", pa.list_(pa.string())), ("names", pa.list_(pa.int64()))])
 """Whether a segment may hold a name of the pattern, for which keys, where every key is asked for, else which names, as
-`gathering.packed` packs them; NULL: any."""
+`gathering.pack` packs them; NULL: any."""
 
 HASHES_AT_ONCE = 1 << 20
 """Pairs of key and name whose hashes are held at once: 16 MiB for each token expression."""
@@ -182,7 +182,7 @@ def _walk(
                 "keys": None if keys is None else keys.to_pylist(),
                 "key": np.zeros(0, np.int32) if keys is None else key.astype(np.int32),
                 **{name: row[name][node] for name in ("node", "pos_lo", "pos_hi", "time_lo", "time_hi")},
-                "present": packed(present).ravel(),
+                "present": pack(present).ravel(),
                 "fp": false_positive_rate(row["ones"][node], row["bits"].shape[1] * 8, row["k"]),
             }
 
@@ -249,7 +249,7 @@ def _top_hit(request: SketchRequest, row: dict[str, Any], plain: Asked | None, t
     if keys is None:
         assert plain is not None
         present = plain.of(row, np.zeros(len(inside), np.int64), inside)
-        names = packed(np.asarray(present.any(axis=0)).reshape(1, -1))[0]
+        names = pack(np.asarray(present.any(axis=0)).reshape(1, -1))[0]
         return {"hit": bool(present.any()), "keys": None, "names": names}
     found: list[str | None] = []
     at_once = max(1, HASHES_AT_ONCE // len(request.pattern.names))

@@ -36,7 +36,7 @@ side; `fp` is that of one probe.
 _WORD = 62
 
 
-def gathered(request: SketchRequest, found: pa.StructArray) -> tuple[Hits, NDArray[np.int64], list[str | None]]:
+def gather_hits(request: SketchRequest, found: pa.StructArray) -> tuple[Hits, NDArray[np.int64], list[str | None]]:
     """All hits of a question, an array of `HITS_TYPE`, sorted by (key, position).
 
     Returns
@@ -54,9 +54,9 @@ def gathered(request: SketchRequest, found: pa.StructArray) -> tuple[Hits, NDArr
         for name in ("level", "segment")
     )
     key, keys = _keys(request, flat, counts)
-    present = unpacked(words_of.reshape(-1, words), names)
+    present = unpack(words_of.reshape(-1, words), names)
     confirmed = np.repeat(flat.field("confirmed").to_numpy(zero_copy_only=False).astype(np.bool_), counts)
-    kept = _confirmed(request, level, segment, node.astype(np.int64), key, confirmed, present)
+    kept = _confirm(request, level, segment, node.astype(np.int64), key, confirmed, present)
     rate = 1.0 - (1.0 - fp) ** request.expressions
     hits = Hits(pos_lo, pos_hi, time_lo, time_hi, level.astype(np.int8), present, np.where(present, rate[:, None], 0.0))
     order = np.flatnonzero(kept)
@@ -79,7 +79,7 @@ def _keys(
     return ranks[inside + np.repeat(first, counts)] if len(ranks) else inside, keys
 
 
-def _confirmed(
+def _confirm(
     request: SketchRequest,
     level: NDArray[np.int64],
     segment: NDArray[np.int64],
@@ -124,7 +124,7 @@ def _words(request: SketchRequest) -> int:
     return max(1, -(-len(request.pattern.names) // _WORD))
 
 
-def packed(present: NDArray[np.bool_]) -> NDArray[np.int64]:
+def pack(present: NDArray[np.bool_]) -> NDArray[np.int64]:
     """int64[n, words] of bool[n, names]: 62 names to a word."""
     nodes, names = present.shape
     words = max(1, -(-names // _WORD))
@@ -134,8 +134,8 @@ def packed(present: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.asarray(padded.reshape(nodes, words, _WORD) @ weights)
 
 
-def unpacked(packed: NDArray[np.int64], names: int) -> NDArray[np.bool_]:
-    """What `packed` was given."""
+def unpack(packed: NDArray[np.int64], names: int) -> NDArray[np.bool_]:
+    """What `pack` was given."""
     shifts = np.arange(_WORD, dtype=np.int64)
     bits = (packed[:, :, None] >> shifts) & 1
     return np.asarray(bits.reshape(len(packed), packed.shape[1] * _WORD)[:, :names] != 0)

@@ -38,7 +38,7 @@ def effect_of_one_more(
     request
         The request.
     hits, offsets, keys
-        What `gathering.gathered` gives.
+        What `gathering.gather_hits` gives.
     name
         The name's place in the pattern's.
     claims

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.arguments import check_bounds, check_given, given
+from patternlake.udfs.arguments import check_bounds, check_given, given_or
 from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.language.predicate.scopes import Scope
-from patternlake.udfs.language.query.names import key_word, quoted
+from patternlake.udfs.language.query.names import key_word, quote
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.language.query.tree import Query
 from patternlake.udfs.limits import MAX_MATCHES, MOST_NAMES
@@ -219,11 +219,11 @@ def _compile(
     configuration, state = json.loads(configured), json.loads(kept)
     stream = configuration["stream"]
     query = parse(arguments["pattern"])
-    verify = given(arguments, "verify", True)
+    verify = given_or(arguments, "verify", True)
     scope = Scope.of_stream(stream, arguments.get("params"))
     named = "name" in (stream.get("tokens") or ["name"])
-    policy = given(arguments, "policy", "skip_till_next")
-    max_matches = given(arguments, "max_matches", MAX_MATCHES)
+    policy = given_or(arguments, "policy", "skip_till_next")
+    max_matches = given_or(arguments, "max_matches", MAX_MATCHES)
     check_arguments(policy, "next", max_matches)
     pattern = compile(query, verify=verify, scope=scope, policy=policy, names_are_tokens=named)
     if len(pattern.names) > MOST_NAMES:
@@ -231,10 +231,10 @@ def _compile(
             f"the pattern has {len(pattern.names):,} different names; at most {MOST_NAMES:,} are possible: ask several "
             "questions, or give the stream a token that stands for many names"
         )
-    after_match = given(arguments, "after_match", "past_last")
+    after_match = given_or(arguments, "after_match", "past_last")
     check_arguments(policy, after_match, max_matches, None if pattern.lent is None else pattern.lent.operands)
     height = len(state["plans"][0]["sizing"]["levels"])
-    level = given(arguments, "level", 0)
+    level = given_or(arguments, "level", 0)
     _check_level(arguments["stream"], level, height, verify)
     one_key, every_key = _check_keys(arguments, configuration, pattern, stream, verify)
     check_bounds(arguments, ("from_position", "to_position"), ("from_time", "to_time"))
@@ -252,7 +252,7 @@ def _compile(
         level=level,
         verify=verify,
         max_matches=max_matches,
-        truncate=given(arguments, "truncate", False),
+        truncate=given_or(arguments, "truncate", False),
         keyed=configuration["keyed"],
         uniform=configuration["structure"] == "uniform",
         height=height,
@@ -307,7 +307,7 @@ def _check_keys(
         strange = [column for column in pattern.partition if column not in columns]
         if strange or len(pattern.partition) > 1:
             raise ArgumentError(
-                f"PARTITION BY {', '.join(map(quoted, pattern.partition))}: match_seq partitions by the stream's key "
+                f"PARTITION BY {', '.join(map(quote, pattern.partition))}: match_seq partitions by the stream's key "
                 f"only; write PARTITION BY {key_word(stream['key'])}, or ask match_pattern, which takes any column"
             )
     if not one_key and not partitioned:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.limits import by_partition
 from patternlake.udfs.partitions import ranks
-from patternlake.udfs.sketch.gathering import gathered
+from patternlake.udfs.sketch.gathering import gather_hits
 from patternlake.udfs.sketch.kernels.candidates import candidate_ranges, needs_every_event
 from patternlake.udfs.sketch.kernels.hits import Found, Hits, Matches, OperandMatches
 from patternlake.udfs.sketch.kernels.matching import match_nodes_by_key
@@ -69,7 +69,7 @@ def answer(request: SketchRequest, hits: pa.Array) -> pa.Table:
     ArgumentError
         A partition, or the answer where there is none, has more rows than asked for.
     """
-    found, offsets, keys = gathered(request, hits)
+    found, offsets, keys = gather_hits(request, hits)
 
     def run(first: int, last: int) -> pa.Table:
         mine = found.take(np.arange(offsets[first], offsets[last]))
@@ -92,19 +92,19 @@ def candidates(request: SketchRequest, hits: pa.Array) -> Candidates:
     if request.every_key:
         return everywhere(request)
     names, last = request.pattern.names, block_of(request.events)
-    found, offsets, _ = gathered(request, hits)
+    found, offsets, _ = gather_hits(request, hits)
     found, _ = _with_dropped(request, found, offsets)
     wanted = candidate_ranges(
         request.pattern, found, policy=request.policy, partitioned=request.one_key, window=request.window
     )
-    blocks = range(last + 1) if wanted.ranges is None else _touched(wanted.ranges)
+    blocks = range(last + 1) if wanted.ranges is None else _touch(wanted.ranges)
     return Candidates(None if wanted.every_event else tuple(names), tuple(blocks))
 
 
 def blocks_touched(request: SketchRequest, hits: pa.Array) -> list[int]:
     """The blocks, ascending, of the nodes that may hold a name of a question; given an array of `HITS_TYPE`."""
-    found, _, _ = gathered(request, hits)
-    return _touched(np.unique(np.column_stack([found.pos_lo, found.pos_hi]), axis=0)) if len(found) else []
+    found, _, _ = gather_hits(request, hits)
+    return _touch(np.unique(np.column_stack([found.pos_lo, found.pos_hi]), axis=0)) if len(found) else []
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Existence:
 
 def exists(request: SketchRequest, hits: pa.Array) -> Existence:
     """Whether the pattern occurs, given an array of `gathering.HITS_TYPE`."""
-    found, offsets, keys = gathered(request, hits)
+    found, offsets, keys = gather_hits(request, hits)
     sure = _occurring(request, found, offsets)
     if not request.floors:
         return Existence({key: bool(one) for key, one in zip(keys, sure, strict=True)}, False)
@@ -226,7 +226,7 @@ def _table(
     return pa.Table.from_arrays(columns, schema=ROWS)
 
 
-def _touched(ranges: NDArray[np.int64]) -> list[int]:
+def _touch(ranges: NDArray[np.int64]) -> list[int]:
     """The blocks that ranges of positions touch, ascending."""
     first, last = (ranges - 1).T >> BLOCK_BITS
     return sorted({block for low, high in zip(first, last, strict=True) for block in range(low, high + 1)})

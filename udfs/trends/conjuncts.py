@@ -15,7 +15,7 @@ from patternlake.udfs.language.predicate.coercion import OPEN
 from patternlake.udfs.language.predicate.expressions import Call, Cast, EqualAlong, Expression, Field, Literal
 from patternlake.udfs.language.predicate.inference import typed, typed_predicate
 from patternlake.udfs.language.predicate.predicates import Predicate, Reference, Scope, column_type
-from patternlake.udfs.language.predicate.references import quoted
+from patternlake.udfs.language.predicate.references import quote
 from patternlake.udfs.language.predicate.time_gaps import FLIPPED, bounds, gap
 
 Sides = tuple[str, Expression, Expression, str]
@@ -83,7 +83,7 @@ class Splitter:
             if not before:
                 return None
             if not self.terms[terms[0]].plus:
-                name = quoted(self.terms[terms[0]].operand)
+                name = quote(self.terms[terms[0]].operand)
                 raise conjunct.error(f"{name}[i-1] needs a repetition, and {name} takes one event; write {name}+")
             return terms[0], terms[0]
         source, target = terms
@@ -98,11 +98,11 @@ class Splitter:
         number = self.number[reference.operand or ""]
         later = number == target
         if self.terms[number].plus and reference.index != ("i" if later else "i-1"):
-            first, second = (quoted(self.terms[term].operand) for term in (source, target))
+            first, second = (quote(self.terms[term].operand) for term in (source, target))
             left = f"{second}[i]" if self.terms[target].plus else second
             self.refuse(conjunct, f"{first} and {second} are neighbours as {left}.x and {first}[i-1].x")
         if later and reference.index == "i-1":
-            name = quoted(reference.operand or "")
+            name = quote(reference.operand or "")
             self.refuse(conjunct, f"{name}[i-1] would be another event of {name}; write {name}")
 
     def refuse(self, conjunct: Predicate, why: str) -> NoReturn:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from patternlake.udfs.arguments import check_bounds, given, unknown
+from patternlake.udfs.arguments import check_bounds, given_or, unknown
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.published import Published, PublishedBatch
 from patternlake.udfs.requests import BatchRange, compile_once
@@ -172,10 +172,10 @@ def reads_of(
         As `check_request`.
     """
     check_bounds(arguments, ("from_time", "to_time"))
-    max_trends = given(arguments, "max_trends", 1_000_000)
+    max_trends = given_or(arguments, "max_trends", 1_000_000)
     if max_trends < 1:
         raise ArgumentError(f"max_trends must be at least 1, not {max_trends}")
-    from_trend, sample = given(arguments, "from_trend", 1), arguments.get("sample")
+    from_trend, sample = given_or(arguments, "from_trend", 1), arguments.get("sample")
     _check_listed(arguments, max_trends, from_trend, sample)
     layout = compile_once(layout_of, configuration)
     windows = Windows.of(layout.query)
@@ -196,7 +196,7 @@ def reads_of(
         last=last,
         block=max(1, -(-panes // windows.step) // (4 * parts)),
         max_trends=max_trends,
-        truncate=given(arguments, "truncate", False),
+        truncate=given_or(arguments, "truncate", False),
         from_trend=from_trend,
         sample=sample,
         seed=json.dumps([*of, at.source_to, at.watermark], sort_keys=True),
@@ -225,7 +225,7 @@ def _check_listed(arguments: Mapping[str, Any], max_trends: int, from_trend: int
     if sample > max_trends:
         raise ArgumentError(f"sample => {sample} is more than max_trends = {max_trends}; raise max_trends")
     for other, plain in (("from_trend", 1), ("truncate", False)):
-        if given(arguments, other, plain) != plain:
+        if given_or(arguments, other, plain) != plain:
             raise ArgumentError(f"{other} stands beside sample, which draws from all trends; leave one of them out")
 
 

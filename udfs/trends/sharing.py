@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from patternlake.udfs.digits import shown
+from patternlake.udfs.digits import show_number
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.errors import ArgumentError
 
@@ -77,11 +77,11 @@ def shares(
     total = sum(cell.trends for cell in wanted)
     left = max(0, total - passed)
     if left > max_trends and not truncate:
-        of_them = f", {shown(left)} of them from from_trend = {passed + 1} on" if passed else ""
+        of_them = f", {show_number(left)} of them from from_trend = {passed + 1} on" if passed else ""
         raise ArgumentError(
-            f"the query has {shown(total)} trends{of_them}, more than max_trends = {max_trends}; raise max_trends, "
-            "narrow the key or the times, ask cet_count for the numbers alone, or ask with truncate => true for the "
-            "first rows"
+            f"the query has {show_number(total)} trends{of_them}, more than max_trends = {max_trends}; raise "
+            "max_trends, narrow the key or the times, ask cet_count for the numbers alone, or ask with "
+            "truncate => true for the first rows"
         )
     listed = min(left, max_trends)
     taken: dict[int, tuple[int, int]] = {}

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from patternlake.udfs.arguments import check_key
-from patternlake.udfs.digits import shown
+from patternlake.udfs.digits import show_number
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.predicates import names_admitted
 from patternlake.udfs.published import NameCount, Published, published_stream
@@ -106,7 +106,7 @@ def names_asked(query: TrendQuery) -> tuple[str, ...]:
 def too_many_events(events: int, most: int, setting: str) -> ArgumentError:
     """The error for a text whose graph would be built of too many events."""
     return ArgumentError(
-        f"the query is a text, so its graph is built for this call, of {shown(events)} events, more than {setting} = "
-        f"{most}; narrow the key or the times, raise the setting, or configure the query under `trends`, so that the "
-        "job keeps its graph"
+        f"the query is a text, so its graph is built for this call, of {show_number(events)} events, more than "
+        f"{setting} = {most}; narrow the key or the times, raise the setting, or configure the query under `trends`, "
+        "so that the job keeps its graph"
     )

@@ -23,7 +23,7 @@ from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.batch import ADVANCED, EVENT, EVENT_COLUMNS, MATCH, batch_rows, open_rows
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
 from patternlake.udfs.kleene.kernels import linearized
-from patternlake.udfs.kleene.merged import merged
+from patternlake.udfs.kleene.merged import merge_matches
 from patternlake.udfs.kleene.result import MATCHES
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
 from patternlake.udfs.kleene.task import match_partitions
@@ -191,7 +191,7 @@ class Kept:
         tables = [MATCHES.empty_table(), *self.stored]
         for question, portion, rows in self.portions(self.carried):
             tables += open_rows(question, portion, rows)
-        return self.rows_by_match([merged(question, pa.concat_tables(tables))])
+        return self.rows_by_match([merge_matches(question, pa.concat_tables(tables))])
 
     def from_scratch(self) -> Answer:
         """What match_pattern says of the text."""

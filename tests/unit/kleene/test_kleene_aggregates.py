@@ -20,7 +20,7 @@ from naive.kleene_random import TYPES, Pattern, random_events, random_plan
 from patternlake.udfs.errors import PatternError, PredicateError
 from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
 from patternlake.udfs.kleene.plans.costs import Statistics
-from patternlake.udfs.kleene.plans.planning import explained, planned
+from patternlake.udfs.kleene.plans.planning import choose_plan, explain_choice
 from patternlake.udfs.kleene.plans.trees import forced_plan
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.expressions import to_sql
@@ -198,5 +198,5 @@ def test_a_partial_match_with_too_few_events_around_it_goes_early() -> None:
 
 def test_a_plan_says_that_aggregates_come_last() -> None:
     pattern = compiled("a ; b+ WHERE COUNT(b.x) > 1 AND b.x > a.x", WORKED_TYPES)
-    lines = [line.text for line in explained(pattern, planned(pattern, Statistics({"a": 1, "b": 2})))]
+    lines = [line.text for line in explain_choice(pattern, choose_plan(pattern, Statistics({"a": 1, "b": 2})))]
     assert "  last COUNT(b.x) > 1: of whole matches" in lines

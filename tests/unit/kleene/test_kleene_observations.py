@@ -22,8 +22,8 @@ from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.plans import replanning as plans
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.judged_conditions import judged_conditions, observed_in, shares_of
-from patternlake.udfs.kleene.plans.observations import LEAST_JUDGED, JudgedCondition, Observation, merged
-from patternlake.udfs.kleene.plans.planning import planned
+from patternlake.udfs.kleene.plans.observations import LEAST_JUDGED, JudgedCondition, Observation, merge_observations
+from patternlake.udfs.kleene.plans.planning import choose_plan
 from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.plans.trees import plan_text
 from patternlake.udfs.kleene.request import KleeneRequest
@@ -142,7 +142,7 @@ def test_what_is_observed_before_a_plan_changes_counts_as_well() -> None:
     events = [Event(n, n * 1000, name, {"x": low[name] + rng.random() * 101}) for n, name in enumerate(names, 1)]
     pattern = compiled("a ; b ; c WHERE a.x < b.x AND b.x < c.x WITHIN 60 EVENTS", WORKED_TYPES)
     believed = Statistics({"a": 100, "b": 100, "c": 100}, selectivities={"a.x < b.x": 0.001, "b.x < c.x": 1.0})
-    plan, work = planned(pattern, believed).plan, Work()
+    plan, work = choose_plan(pattern, believed).plan, Work()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranges, "FIRST_EVENTS_AT_ONCE", 50)
         patch.setattr(course, "FIRST_TRIED", 50)
@@ -169,7 +169,7 @@ def of_run(run: Run) -> Observation:
 
 
 def test_a_judgement_of_yesterday_weighs_half() -> None:
-    told = merged([Observation(100, 100, 0), Observation(100, 0, DAY)])
+    told = merge_observations([Observation(100, 100, 0), Observation(100, 0, DAY)])
     assert (told.judged, told.held, told.at) == (150, 50, DAY)
 
 
@@ -177,7 +177,7 @@ def test_a_judgement_of_yesterday_weighs_half() -> None:
 @given(runs)
 def test_observations_add_up_as_the_oracle_says(found: list[Run]) -> None:
     weight, expected = share(found)
-    told = merged(map(of_run, found))
+    told = merge_observations(map(of_run, found))
     assert told.judged == pytest.approx(weight)
     assert told.held / told.judged == pytest.approx(expected)
     assert told.at == max(run.at for run in found)
@@ -186,12 +186,12 @@ def test_observations_add_up_as_the_oracle_says(found: list[Run]) -> None:
 @settings(max_examples=300)
 @given(runs, st.randoms(use_true_random=False))
 def test_it_makes_no_difference_in_which_order_and_groups_they_are_added(found: list[Run], rng: random.Random) -> None:
-    expected = merged(map(of_run, found))
+    expected = merge_observations(map(of_run, found))
     left = [of_run(run) for run in found]
     while len(left) > 1:
         rng.shuffle(left)
         some = rng.randint(1, len(left))
-        left = [merged(left[:some]), *left[some:]]
+        left = [merge_observations(left[:some]), *left[some:]]
     assert (left[0].judged, left[0].held, left[0].at) == pytest.approx((expected.judged, expected.held, expected.at))
 
 

@@ -11,10 +11,10 @@ from naive.kleene_kernels import compiled
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.plans.costs import Statistics
-from patternlake.udfs.kleene.plans.planning import explained, planned
+from patternlake.udfs.kleene.plans.planning import choose_plan, explain_choice
 from patternlake.udfs.kleene.plans.trees import Join, Plan, forced_plan, operands_in, plan_text, restricted
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.names import quote
 
 FOUR = "G ; M ; D ; I WITHIN 5000 EVENTS"
 
@@ -39,7 +39,7 @@ def test_plans_by_name_and_by_tree(name: str, text: str) -> None:
     "names", [("it's", "b"), ("'", "''"), ("(", ")"), ("a b", "c (d)"), ("a ; b", "c, d"), ("`", "\n"), ("left", "a#2")]
 )
 def test_a_plan_is_read_as_it_is_written_whatever_operands_are_called(names: tuple[str, str]) -> None:
-    pattern = compiled(" ; ".join(map(quoted, names)), TYPES)
+    pattern = compiled(" ; ".join(map(quote, names)), TYPES)
     for plan in (Join(0, 1), Join(1, 0)):
         assert forced_plan(pattern, plan_text(pattern, plan)) == plan
 
@@ -74,8 +74,8 @@ def trees(operands: tuple[int, ...]) -> list[Plan]:
 def test_the_choice_is_the_cheapest_of_all_trees(text: str, counts: tuple[int, ...]) -> None:
     pattern = compiled(text, TYPES)
     statistics = Statistics(dict(zip("GMDI", counts, strict=True)), events=1e6)
-    choice = planned(pattern, statistics)
-    costs = [planned(pattern, statistics, tree).cost for tree in trees(pattern.positive)]
+    choice = choose_plan(pattern, statistics)
+    costs = [choose_plan(pattern, statistics, tree).cost for tree in trees(pattern.positive)]
     assert choice.cost == pytest.approx(min(costs))
     assert all(choice.cost <= other.cost * (1 + 1e-9) for other in choice.alternatives)
 
@@ -84,7 +84,7 @@ def test_rare_classes_are_joined_first() -> None:
     pattern = compiled("A ; B ; C WITHIN 1000 EVENTS", TYPES)
 
     def text(a: float, b: float, c: float) -> str:
-        return plan_text(pattern, planned(pattern, Statistics({"A": a, "B": b, "C": c}, events=1e6)).plan)
+        return plan_text(pattern, choose_plan(pattern, Statistics({"A": a, "B": b, "C": c}, events=1e6)).plan)
 
     assert text(100, 100, 100000) == "((A B) C)"
     assert text(100000, 100, 100) == "(A (B C))"
@@ -94,21 +94,21 @@ def test_a_selective_condition_is_joined_first() -> None:
     pattern = compiled("A ; B ; C WHERE B.x < C.x WITHIN 1000 EVENTS", TYPES)
     even = {"A": 1e4, "B": 1e4, "C": 1e4}
     selective = Statistics(even, events=1e6, selectivities={"B.x < C.x": 0.001})
-    assert plan_text(pattern, planned(pattern, selective).plan) == "(A (B C))"
+    assert plan_text(pattern, choose_plan(pattern, selective).plan) == "(A (B C))"
 
 
 def test_a_repeated_operand_goes_left_where_both_are_possible() -> None:
     pattern = compiled("A ; B+ ; C WITHIN 100 EVENTS", TYPES)
-    choice = planned(pattern, Statistics({"A": 1e4, "B": 1e4, "C": 1e4}, events=1e6))
+    choice = choose_plan(pattern, Statistics({"A": 1e4, "B": 1e4, "C": 1e4}, events=1e6))
     assert plan_text(pattern, choice.plan) == "(A (B C))"
 
 
 def test_a_forced_plan_is_shown_beside_the_cheapest() -> None:
     pattern = compiled(FOUR, TYPES)
     statistics = Statistics({"G": 10, "M": 10, "D": 1e5, "I": 1e5}, events=1e6)
-    forced = planned(pattern, statistics, forced_plan(pattern, "right"))
+    forced = choose_plan(pattern, statistics, forced_plan(pattern, "right"))
     assert (forced.name, plan_text(pattern, forced.plan)) == ("forced", "(G (M (D I)))")
-    best = planned(pattern, statistics)
+    best = choose_plan(pattern, statistics)
     assert (forced.alternatives[0].name, forced.alternatives[0].plan) == ("cheapest", best.plan)
     assert forced.cost > best.cost
 
@@ -118,14 +118,14 @@ def test_a_window_of_time_holds_its_share_of_the_stream() -> None:
 
     def rows(duration: int) -> float:
         pattern = compiled("A ; B WITHIN 1 HOUR", TYPES)
-        return planned(pattern, Statistics({"A": 1e3, "B": 1e3}, events=1e5, duration=duration)).rows
+        return choose_plan(pattern, Statistics({"A": 1e3, "B": 1e3}, events=1e5, duration=duration)).rows
 
     assert rows(100 * hour) == pytest.approx(rows(50 * hour) / 2)
 
 
 def test_estimates_of_a_sequence_follow_the_formula() -> None:
     pattern = compiled("A ; B ; C WITHIN 100 EVENTS", TYPES)
-    choice = planned(pattern, Statistics({"A": 1e3, "B": 2e3, "C": 3e3}, events=1e6))
+    choice = choose_plan(pattern, Statistics({"A": 1e3, "B": 2e3, "C": 3e3}, events=1e6))
     assert choice.rows == pytest.approx(1e6 * 1e-3 * 2e-3 * 3e-3 * 100**2 / 2)
 
 
@@ -133,8 +133,8 @@ def test_explanations_show_tree_predicates_and_alternatives() -> None:
     text = "A ; B+ b[] ; !X ; C[2] WHERE b.x > A.x AND b.y < 3 AND X.x > A.x WITHIN 100 EVENTS"
     pattern = compiled(text, TYPES)
     statistics = Statistics({"A": 1e3, "B": 1e3, "C": 1e3, "X": 5}, events=1e5)
-    choice = planned(pattern, statistics, forced_plan(pattern, "left"))
-    lines = [line.text for line in explained(pattern, choice)]
+    choice = choose_plan(pattern, statistics, forced_plan(pattern, "left"))
+    lines = [line.text for line in explain_choice(pattern, choice)]
     assert lines[:8] == [
         "plan ((A b) C) (forced)",
         "  join ((A b) C)",
@@ -149,7 +149,7 @@ def test_explanations_show_tree_predicates_and_alternatives() -> None:
     nodes = {operands_in(node.plan): node for node in choice.nodes}
     assert nodes[0,].rows == 1e3
     assert nodes[1,].rows == pytest.approx(1e3 / 3)
-    costs = [line.cost or 0.0 for line in explained(pattern, choice)[:3]]
+    costs = [line.cost or 0.0 for line in explain_choice(pattern, choice)[:3]]
     assert costs[0] == costs[1]
     assert costs[1] > costs[2] > 0
 
@@ -169,7 +169,7 @@ def sixty_four_steps(events: float, rare: int) -> tuple[KleenePattern, Statistic
 
 def test_sixty_four_steps_are_planned_from_the_rarest_on() -> None:
     pattern, statistics = sixty_four_steps(1e6, rare=0)
-    choice = planned(pattern, statistics)
+    choice = choose_plan(pattern, statistics)
     assert choice.plan == forced_plan(pattern, "left")
     expected = 64 * math.log(1e6) - math.lgamma(64) + 63 * math.log(1 / 64) + math.log(2 / 1e6)
     assert choice.rows == pytest.approx(math.exp(expected))
@@ -179,9 +179,9 @@ def test_more_rows_than_a_double_holds_are_planned_alike() -> None:
     """10^16 events of 64 steps have some 10^820 partial matches."""
     for rare, shape in ((0, "left"), (63, "right")):
         pattern, statistics = sixty_four_steps(1e16, rare)
-        choice = planned(pattern, statistics)
+        choice = choose_plan(pattern, statistics)
         assert choice.plan == forced_plan(pattern, shape)
         assert (choice.rows, choice.cost) == (math.inf, math.inf)
-        lines = explained(pattern, choice)
+        lines = explain_choice(pattern, choice)
         assert all(line.rows is not None and line.rows > 0 for line in lines)
         assert next(line.rows for line in lines if line.text.strip() == f"n{rare}") == 2

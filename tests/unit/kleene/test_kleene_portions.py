@@ -28,7 +28,7 @@ from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest
 from patternlake.udfs.kleene.result import answer_rows
 from patternlake.udfs.kleene.task import Portion, match_partitions, portion_of
-from patternlake.udfs.kleene.task import answered as answered_portion
+from patternlake.udfs.kleene.task import answer_portion as answered_portion
 from patternlake.udfs.partitions import PART
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
 from patternlake.udfs.record_batches import columns_of

@@ -18,7 +18,7 @@ from patternlake.udfs.kleene.kernels import course, ranges
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.plans import replanning as plans
 from patternlake.udfs.kleene.plans.costs import Statistics
-from patternlake.udfs.kleene.plans.planning import planned
+from patternlake.udfs.kleene.plans.planning import choose_plan
 from patternlake.udfs.kleene.plans.replanning import Replanning, replanned
 from patternlake.udfs.kleene.plans.trees import forced_plan, plan_text
 
@@ -39,7 +39,7 @@ def test_a_plan_by_wrong_shares_gives_way_to_the_one_by_what_was_seen() -> None:
     classes = {number: sum(event.name == name for event in events) for number, name in enumerate("abc")}
     believed = {"a.x < b.x": 0.001, "b.x < c.x": 1.0}
     statistics = Statistics({"a": 300, "b": 300, "c": 300}, selectivities=believed)
-    plan = planned(pattern, statistics).plan
+    plan = choose_plan(pattern, statistics).plan
     assert plan_text(pattern, plan) == "((a b) c)"
     work = observed(pattern, given_events, plan=plan)
     found = replanned(pattern, plan, Replanning(statistics, 10), classes, work, 1.0)
@@ -86,7 +86,7 @@ def test_rows_stay_however_often_the_plan_changes(seed: int) -> None:
         patch.setattr(course, "FIRST_TRIED", 1)
         patch.setattr(plans, "LEAST_ROWS", 1)
         patch.setattr(plans, "LEAST_JUDGED", 1)
-        plan = planned(pattern, believed).plan
+        plan = choose_plan(pattern, believed).plan
         found = match_events(pattern, events, plan=plan, replanning=Replanning(believed, 1.01))
     wanted = [(key, row) for key, one in enumerate(streams) for row in matches(text, one, TYPES)]
     assert rows_of(found) == wanted, text

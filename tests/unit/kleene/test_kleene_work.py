@@ -19,7 +19,7 @@ from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.kernels import ranges
 from patternlake.udfs.kleene.kernels.matching import observed
 from patternlake.udfs.kleene.plans.costs import Statistics
-from patternlake.udfs.kleene.plans.planning import explained, planned
+from patternlake.udfs.kleene.plans.planning import choose_plan, explain_choice
 from patternlake.udfs.kleene.plans.trees import forced_plan
 from patternlake.udfs.kleene.task import observe_partitions
 from patternlake.udfs.kleene.work import MATCHES, Key, Work, work_of, work_rows
@@ -35,7 +35,7 @@ def lines_of(text: str, events: list[Event], plan: str) -> dict[str, float | Non
     pattern = compiled(text, WORKED_TYPES)
     tree = forced_plan(pattern, plan)
     work = observed(pattern, events_of([events], WORKED_TYPES), plan=tree)
-    found = explained(pattern, planned(pattern, Statistics({}), tree), work)
+    found = explain_choice(pattern, choose_plan(pattern, Statistics({}), tree), work)
     return {line.text.strip(): None if line.done is None else line.done.rows for line in found}
 
 
@@ -66,7 +66,7 @@ def test_combinations_are_counted_and_not_listed() -> None:
 
 def test_without_being_asked_a_plan_says_nothing_of_work() -> None:
     pattern = compiled("a ; b+", WORKED_TYPES)
-    assert {line.done for line in explained(pattern, planned(pattern, Statistics({})))} == {None}
+    assert {line.done for line in explain_choice(pattern, choose_plan(pattern, Statistics({})))} == {None}
 
 
 def test_work_goes_through_rows() -> None:

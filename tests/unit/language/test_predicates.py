@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from naive.predicate_trees import tree
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language.predicate.expressions import EqualAlong, Expression, Field, Variable, joined
+from patternlake.udfs.language.predicate.expressions import EqualAlong, Expression, Field, Variable, join_parts
 from patternlake.udfs.language.predicate.predicates import (
     Join,
     Predicate,
@@ -75,7 +75,7 @@ EXTRA = st.one_of(OTHER_LEAVES, st.builds(EqualAlong, attribute=NAMES), st.build
 @settings(max_examples=300)
 @given(tree("boolean", 4), st.lists(EXTRA, max_size=2))
 def test_reading_the_canonical_text_gives_the_same_predicate(root: Expression, extra: list[Expression]) -> None:
-    predicate = Predicate(joined("AND", [root, *extra]))
+    predicate = Predicate(join_parts("AND", [root, *extra]))
     assert parse_predicate(predicate.sql()) == predicate
 
 

@@ -17,7 +17,7 @@ from unit.machines.running_cases import Run
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.forecasts import passage
-from patternlake.udfs.machines.forecasts.coverage import uncovered
+from patternlake.udfs.machines.forecasts.coverage import find_uncovered
 from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Forecaster, Waited, any_of
 from patternlake.udfs.machines.forecasts.waiting_times import counted
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves, pending, state_name
@@ -68,7 +68,7 @@ def test_forecasts_are_the_worked_ones(case: Foreseen) -> None:
 def test_random_forecasts_are_those_of_the_oracle_where_copies_do_all(rng: random.Random) -> None:
     case = random_subscription(rng)
     asked = compiled(case.text)
-    assume(not uncovered(asked))
+    assume(not find_uncovered(asked))
     smoothing, lookahead = rng.choice([0.0, 0.5]), rng.randint(1, 6)
     blank = Forecaster(asked, {}, 1)
     counts: dict[Cell, dict[Cell, float]] = {}

@@ -16,7 +16,7 @@ from unit.machines.running_cases import TYPES, Run
 
 from patternlake.udfs.machines import state
 from patternlake.udfs.machines.from_config import Group
-from patternlake.udfs.machines.passing_time import COLUMNS, RANK_COLUMNS, completable, ranked
+from patternlake.udfs.machines.passing_time import COLUMNS, RANK_COLUMNS, completable, needs_ranks
 
 SECOND = 1_000_000
 Shown = tuple[tuple[Any, ...], frozenset[tuple[str, int]]]
@@ -90,6 +90,6 @@ def test_random_cases_end_by_time_and_count_events() -> None:
             continue
         last = max(event.time for event in events)
         ended += expected(subscription, events, last) != expected(subscription, events, last + 9 * SECOND)
-        counted += ranked(Group(("s",), Run([subscription.text]).compiled, 0.0))
+        counted += needs_ranks(Group(("s",), Run([subscription.text]).compiled, 0.0))
     assert ended > 10
     assert counted > 3

@@ -215,8 +215,8 @@ def test_more_events_than_may_be_looked_ahead_are_told() -> None:
 
 def test_times_are_rounded_where_there_are_many() -> None:
     few = np.array([0, 1, 999_999])
-    assert waiting_times.rounded(few).tolist() == few.tolist()
+    assert waiting_times.round_times(few).tolist() == few.tolist()
     many = np.arange(10**6, 10**6 + 5_000)
-    rounded = waiting_times.rounded(many)
+    rounded = waiting_times.round_times(many)
     assert len(np.unique(rounded)) < 1_024
     assert np.abs(rounded / many - 1).max() < 1 / 128

@@ -17,7 +17,7 @@ from naive import sketch_matching as naive
 from naive.sketch_cases import random_events, random_pattern
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.sketch.gathering import HITS_TYPE, packed
+from patternlake.udfs.sketch.gathering import HITS_TYPE, pack
 from patternlake.udfs.sketch.request import SketchRequest, SketchState, check_call
 from patternlake.udfs.sketch.result import exists
 
@@ -46,7 +46,7 @@ def occurs(request: SketchRequest, leaves: Sequence[naive.Row]) -> bool | None:
         "segment": 0, "level": 0, "confirmed": True, "keys": None, "key": [0] * len(held), "node": [0] * len(held),
         "pos_lo": [leaf.lo for leaf in held], "pos_hi": [leaf.hi for leaf in held],
         "time_lo": [leaf.time_lo for leaf in held], "time_hi": [leaf.time_hi for leaf in held],
-        "present": packed(present).ravel().tolist(), "fp": [0.0] * len(held),
+        "present": pack(present).ravel().tolist(), "fp": [0.0] * len(held),
     }  # fmt: skip
     return exists(request, pa.array([row], HITS_TYPE)).anywhere
 

@@ -22,7 +22,7 @@ from patternlake.sql_ext.exact_sequences import events_that_matter, matched_here
 from patternlake.udfs import blocks
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError, UnsupportedOperatorError
 from patternlake.udfs.kleene.plans.costs import Statistics
-from patternlake.udfs.kleene.plans.planning import planned
+from patternlake.udfs.kleene.plans.planning import choose_plan
 from patternlake.udfs.kleene.query import compile_pattern
 from patternlake.udfs.kleene.request import KleeneRequest, Portions
 from patternlake.udfs.kleene.task import match_partitions
@@ -83,7 +83,7 @@ def match_pattern(
     pattern = compile_pattern(parse(text), Scope(attributes=TYPES, key="who"), policy=policy)
     request = KleeneRequest(
         pattern=pattern,
-        plan=planned(pattern, Statistics({})).plan,
+        plan=choose_plan(pattern, Statistics({})).plan,
         types=TYPES,
         policy=policy,
         after_match=after_match,

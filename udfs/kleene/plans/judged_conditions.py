@@ -15,7 +15,7 @@ from patternlake.udfs.kleene.query import KleenePattern, Operand
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.expressions import Expression, Field, Literal, Parameter, to_sql
 from patternlake.udfs.language.predicate.predicates import Predicate, Reference, names_admitted
-from patternlake.udfs.language.predicate.scopes import mapped
+from patternlake.udfs.language.predicate.scopes import map_nodes
 
 
 def judged_conditions(pattern: KleenePattern) -> dict[str, JudgedCondition]:
@@ -26,15 +26,20 @@ def judged_conditions(pattern: KleenePattern) -> dict[str, JudgedCondition]:
         if operand.define is not None and names_admitted(operand.define) is None:
             found[operand.define.sql()] = JudgedCondition(_text(operand.define, {}), "")
         if operand.filter is not None:
-            found[operand.filter.sql()] = JudgedCondition(_text(operand.filter, calls), _defined(operand))
+            found[operand.filter.sql()] = JudgedCondition(_text(operand.filter, calls), _show_definition(operand))
     for condition in pattern.conditions:
         if condition.negated is None and condition.before is None:
             operands = [pattern.operands[number] for number in condition.operands]
             calls = _calls(operands)
-            given = [text for operand in operands for text in (_defined(operand), _filtered(operand, calls)) if text]
+            given = [
+                text
+                for operand in operands
+                for text in (_show_definition(operand), _show_filter(operand, calls))
+                if text
+            ]
             found[condition.predicate.sql()] = JudgedCondition(_text(condition.predicate, calls), "; ".join(given))
     for name in pattern.along:
-        found[f"[{name}]"] = JudgedCondition(f"[{name}]", _taken(pattern))
+        found[f"[{name}]"] = JudgedCondition(f"[{name}]", _taken_events(pattern))
     return found
 
 
@@ -77,34 +82,36 @@ def _calls(operands: Iterable[Operand]) -> dict[str, str]:
     return found
 
 
-def _taken(pattern: KleenePattern) -> str:
+def _taken_events(pattern: KleenePattern) -> str:
     """The events that a pattern can take: what ``[attr]`` is judged on."""
     found = set()
     for operand in pattern.operands:
-        asked = [text for text in (_defined(operand), _filtered(operand, {operand.name: operand.takes})) if text]
+        asked = [
+            text for text in (_show_definition(operand), _show_filter(operand, {operand.name: operand.takes})) if text
+        ]
         found.add(" AND ".join([operand.takes, *asked]))
     return "; ".join(sorted(found))
 
 
-def _defined(operand: Operand) -> str:
+def _show_definition(operand: Operand) -> str:
     return "" if operand.define is None else f"{operand.takes} AS {_text(operand.define, {})}"
 
 
-def _filtered(operand: Operand, calls: Mapping[str, str]) -> str:
+def _show_filter(operand: Operand, calls: Mapping[str, str]) -> str:
     return "" if operand.filter is None else _text(operand.filter, calls)
 
 
 def _text(predicate: Predicate, calls: Mapping[str, str]) -> str:
     """A predicate with its operands called otherwise, and with the values of its parameters."""
-    return to_sql(mapped(mapped(predicate.root, partial(_renamed, calls=calls)), _valued, Parameter))
+    return to_sql(map_nodes(map_nodes(predicate.root, partial(_rename, calls=calls)), _value, Parameter))
 
 
-def _renamed(part: Field, calls: Mapping[str, str]) -> Expression:
+def _rename(part: Field, calls: Mapping[str, str]) -> Expression:
     reference = part.reference
     if reference.operand is None or reference.operand not in calls:
         return part
     return Field(reference=Reference(calls[reference.operand], reference.index, reference.column))
 
 
-def _valued(part: Parameter) -> Expression:
+def _value(part: Parameter) -> Expression:
     return Literal(type="string", value=part.text)

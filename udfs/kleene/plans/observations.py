@@ -66,7 +66,7 @@ Seen = Callable[[JudgedCondition], Observation | None]
 """What earlier runs saw of a condition; None: nothing."""
 
 
-def merged(observations: Iterable[Observation]) -> Observation:
+def merge_observations(observations: Iterable[Observation]) -> Observation:
     """Add up observations of one condition, of which there is at least one."""
     found = list(observations)
     newest = max(one.at for one in found)

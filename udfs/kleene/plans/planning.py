@@ -96,7 +96,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
-    """A line of `explained`; `cost` and `rows` are None where the line has none, `done` where nothing was measured."""
+    """A line of `explain_choice`; `cost` and `rows` are None where it has none, `done` where nothing was measured."""
 
     text: str
     cost: float | None
@@ -104,7 +104,7 @@ class PlanLine:
     done: Done | None = None
 
 
-def planned(pattern: KleenePattern, statistics: Statistics, forced: Plan | None = None) -> Planned:
+def choose_plan(pattern: KleenePattern, statistics: Statistics, forced: Plan | None = None) -> Planned:
     """Choose a tree.
 
     Parameters
@@ -128,7 +128,7 @@ def planned(pattern: KleenePattern, statistics: Statistics, forced: Plan | None 
     for name in NAMED:
         others.setdefault(named_plan(name, pattern.positive), name)
     alternatives = [
-        (costs.cost(plan), Alternative(name, plan, shown(costs.rows(plan)), shown(costs.cost(plan))))
+        (costs.cost(plan), Alternative(name, plan, show_logarithm(costs.rows(plan)), show_logarithm(costs.cost(plan))))
         for plan, name in others.items()
         if plan != chosen
     ]
@@ -140,7 +140,7 @@ def planned(pattern: KleenePattern, statistics: Statistics, forced: Plan | None 
     )
 
 
-def explained(pattern: KleenePattern, choice: Planned, work: Work | None = None) -> list[PlanLine]:
+def explain_choice(pattern: KleenePattern, choice: Planned, work: Work | None = None) -> list[PlanLine]:
     """A choice as text: the tree, what is tested at which node, what comes after the joins, and the alternatives.
 
     Parameters
@@ -271,7 +271,7 @@ class _Costs:
 
     def nodes(self, plan: Plan, depth: int) -> list[Node]:
         """The nodes of a tree, each before those below it."""
-        own = Node(plan, depth, shown(self.rows(plan)), shown(self.cost(plan)))
+        own = Node(plan, depth, show_logarithm(self.rows(plan)), show_logarithm(self.cost(plan)))
         if isinstance(plan, int):
             return [own]
         return [own, *self.nodes(plan.left, depth + 1), *self.nodes(plan.right, depth + 1)]
@@ -352,6 +352,6 @@ class _Line:
         return np.where(nothing, -np.inf, found)
 
 
-def shown(log: float) -> float:
+def show_logarithm(log: float) -> float:
     """A cost, or rows, by their natural logarithm, without what is rounding; infinity where no double holds them."""
     return float(f"{math.exp(log):.12g}") if log < LARGEST else math.inf

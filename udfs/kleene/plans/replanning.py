@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.observations import LEAST_JUDGED
-from patternlake.udfs.kleene.plans.planning import node_keys, planned
+from patternlake.udfs.kleene.plans.planning import choose_plan, node_keys
 from patternlake.udfs.kleene.plans.trees import Plan, plan_text
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.work import Work
@@ -69,7 +69,7 @@ def replanned(
         return None
     shares = {text: holding / judged for text, (judged, holding) in work.shares.items() if judged >= LEAST_JUDGED}
     seen = replace(known, selectivities={**known.selectivities, **shares})
-    better = planned(pattern, seen).plan
+    better = choose_plan(pattern, seen).plan
     if better != plan:
         logger.info("planned anew: %s in the place of %s", plan_text(pattern, better), plan_text(pattern, plan))
     return better, replace(replanning, statistics=seen)
@@ -77,7 +77,7 @@ def replanned(
 
 def _off(pattern: KleenePattern, plan: Plan, statistics: Statistics, factor: float, work: Work, done: float) -> bool:
     """Whether some node gave far more, or far fewer rows than expected."""
-    for node in planned(pattern, statistics, plan).nodes:
+    for node in choose_plan(pattern, statistics, plan).nodes:
         expected, found = node.rows * done, work.of(node_keys(pattern, node.plan)).rows
         few, many = sorted((expected, float(found)))
         if many >= LEAST_ROWS and many > factor * few:

@@ -73,7 +73,7 @@ def selectivities(pattern: KleenePattern, known: Known, types: Mapping[str, str]
     conditions += [(condition.predicate, names) for condition in pattern.conditions]
     found = {predicate.sql(): _share(predicate, of, known, types) for predicate, of in conditions}
     everywhere = frozenset[str]().union(*names.values())
-    found |= {f"[{name}]": _alike(_merged(everywhere, name, known)) for name in pattern.along}
+    found |= {f"[{name}]": _alike(_merge(everywhere, name, known)) for name in pattern.along}
     return {text: share for text, share in found.items() if share is not None}
 
 
@@ -83,7 +83,7 @@ def _names(takes: str, define: Predicate | None, known: Known) -> frozenset[str]
     return frozenset(known) if admitted is None else admitted & frozenset(known)
 
 
-def _merged(names: Iterable[str], attribute: str, known: Known) -> AttributeCounts | None:
+def _merge(names: Iterable[str], attribute: str, known: Known) -> AttributeCounts | None:
     """An attribute of the events of several names."""
     parts = [known[name][attribute] for name in sorted(names) if attribute in known.get(name, {})]
     if not parts:
@@ -120,7 +120,7 @@ def _share(
     references = sorted(predicate.references, key=repr)
     counts: dict[Reference, AttributeCounts] = {}
     for reference in references:
-        found = _merged(names.get(reference.operand or "", frozenset()), reference.column, known)
+        found = _merge(names.get(reference.operand or "", frozenset()), reference.column, known)
         if found is None or found.events <= 0:
             return None
         counts[reference] = found

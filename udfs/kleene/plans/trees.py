@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.names import quote
 
 NAMED = ("left", "right", "bushy", "inner")
 """Plans that have a name."""
@@ -104,7 +104,7 @@ def forced_plan(pattern: KleenePattern, text: str) -> Plan:
     found = operands_in(plan)
     for number in found:
         if found.count(number) > 1:
-            raise _wrong(text, f"operand {quoted(pattern.operands[number].name)} stands twice")
+            raise _wrong(text, f"operand {quote(pattern.operands[number].name)} stands twice")
     missing = [name for name, number in numbers.items() if number not in found]
     if missing:
         raise _wrong(text, f"missing {_names(missing)}; a plan joins all operands: {_names(numbers)}")
@@ -114,7 +114,7 @@ def forced_plan(pattern: KleenePattern, text: str) -> Plan:
 def plan_text(pattern: KleenePattern, plan: Plan) -> str:
     """The plan as `forced_plan` reads it."""
     if isinstance(plan, int):
-        return quoted(pattern.operands[plan].name)
+        return quote(pattern.operands[plan].name)
     return f"({plan_text(pattern, plan.left)} {plan_text(pattern, plan.right)})"
 
 
@@ -159,7 +159,7 @@ def _words(text: str) -> list[_Word]:
 
 
 def _names(names: Iterable[str]) -> str:
-    return ", ".join(quoted(name) for name in names)
+    return ", ".join(quote(name) for name in names)
 
 
 def _wrong(text: str, why: str) -> ArgumentError:

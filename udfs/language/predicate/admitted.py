@@ -6,16 +6,16 @@ from patternlake.udfs.language.predicate.expressions import Call, Expression, Fi
 from patternlake.udfs.language.predicate.references import Reference
 
 
-def admitted(root: Expression, operand: str | None) -> frozenset[str] | None:
+def names_for(root: Expression, operand: str | None) -> frozenset[str] | None:
     """Names for which a tree can hold; None for any (see `predicates.names_admitted`)."""
     match root:
         case Literal(value=value):
             return None if value is True else frozenset()
         case Call(operator="AND", arguments=arguments):
-            known = [names for part in arguments if (names := admitted(part, operand)) is not None]
+            known = [names for part in arguments if (names := names_for(part, operand)) is not None]
             return frozenset.intersection(*known) if known else None
         case Call(operator="OR", arguments=arguments):
-            sets = [admitted(part, operand) for part in arguments]
+            sets = [names_for(part, operand) for part in arguments]
             some = [names for names in sets if names is not None]
             return frozenset().union(*some) if len(some) == len(sets) else None
         case Call(operator="=" | "<=>", arguments=(left, right)):

@@ -20,7 +20,7 @@ from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Aggregate, Expression, Field, to_sql
 from patternlake.udfs.language.predicate.predicates import Predicate, value_of
 from patternlake.udfs.language.predicate.references import Reference
-from patternlake.udfs.language.predicate.scopes import mapped
+from patternlake.udfs.language.predicate.scopes import map_nodes
 from patternlake.udfs.sort_keys import order_keys
 
 
@@ -47,7 +47,7 @@ def with_columns(predicate: Predicate) -> tuple[Predicate, dict[Reference, Aggre
         own = part.reference.numbered
         return column(Aggregate(function="AT", argument=part, span=part.span)) if own else part
 
-    root = mapped(mapped(predicate.root, column, Aggregate), numbered)
+    root = map_nodes(map_nodes(predicate.root, column, Aggregate), numbered)
     return Predicate(root, predicate.text), aggregate_of
 
 
@@ -84,12 +84,12 @@ def aggregated(aggregate: Aggregate, column_at: Callable[[str], Column], group: 
     if (place := place_of(aggregate)) is not None:
         begin, end = (np.searchsorted(group, np.arange(groups), side=side) for side in ("left", "right"))
         at = begin + place - 1 if place else end - 1
-        return _taken(column, at, (begin <= at) & (at < end))
+        return _take(column, at, (begin <= at) & (at < end))
     if aggregate.function in ("FIRST", "LAST"):
         every = np.arange(groups)
         first = aggregate.function == "FIRST"
         at = np.searchsorted(group, every) if first else np.searchsorted(group, every, side="right") - 1
-        return _taken(column, at, np.bincount(group, minlength=groups) > 0)
+        return _take(column, at, np.bincount(group, minlength=groups) > 0)
     there = np.flatnonzero(known)
     group, column = group[there], Column(values[there], known[there], made.type)
     if aggregate.distinct:
@@ -108,10 +108,10 @@ def aggregated(aggregate: Aggregate, column_at: Callable[[str], Column], group: 
     # Of equal values the first one counts; ~ turns the order around where minus would overflow.
     order = np.lexsort((keys if aggregate.function == "MIN" else ~keys, group))
     # A match without values may begin behind the last one.
-    return _taken(column, np.append(order, 0)[np.cumsum(count) - count], count > 0)
+    return _take(column, np.append(order, 0)[np.cumsum(count) - count], count > 0)
 
 
-def _taken(column: Column, at: IntArray, there: NDArray[np.bool_]) -> Column:
+def _take(column: Column, at: IntArray, there: NDArray[np.bool_]) -> Column:
     """The values at some places; NULL where there is none."""
     if not len(column.values):
         filler = np.array([""], object) if column.type == "string" else np.zeros(1, column.values.dtype)

@@ -78,12 +78,12 @@ class Typed:
     detail: Any = None
 
 
-def shown(type_: str) -> str:
+def show_type(type_: str) -> str:
     """A type as messages call it."""
     return _SHOWN.get(type_, type_)
 
 
-def coerced(part: Typed, to: str) -> Typed:
+def coerce(part: Typed, to: str) -> Typed:
     """`part` cast to another value type; constants are cast at once, and must cast."""
     if part.type == to:
         return part
@@ -92,28 +92,28 @@ def coerced(part: Typed, to: str) -> Typed:
     if part.operator == "literal" and part.type in (OPEN, "string"):
         value = _READERS[to](part.detail)
         if value is None:
-            raise TypeMismatchError(f"'{part.detail}' cannot be read as a {shown(to)}", part.span)
+            raise TypeMismatchError(f"'{part.detail}' cannot be read as a {show_type(to)}", part.span)
         return Typed("literal", to, part.span, detail=value)
     return Typed("cast", to, part.span, (part,), to)
 
 
-def settled(part: Typed) -> Typed:
+def settle(part: Typed) -> Typed:
     """`part`, where it is a parameter that nothing asks a type of, as what it looks like."""
     if part.type != OPEN:
         return part
     for type_ in ("bigint", "double", "interval", "timestamp"):
         if _READERS[type_](part.detail) is not None and (type_ != "timestamp" or "-" in part.detail):
-            return coerced(part, type_)
+            return coerce(part, type_)
     if part.detail.strip().lower() in ("true", "false"):
-        return coerced(part, "boolean")
-    return coerced(part, "string")
+        return coerce(part, "boolean")
+    return coerce(part, "string")
 
 
-def numbered(part: Typed, beside: str) -> Typed:
+def as_number(part: Typed, beside: str) -> Typed:
     """`part`, where it is a parameter beside a number, as the number that it is: 2.8 stays so beside an integer."""
     if part.type != OPEN or beside not in NUMBERS:
         return part
-    return coerced(part, "bigint" if _whole(part.detail) is not None else "double")
+    return coerce(part, "bigint" if _whole(part.detail) is not None else "double")
 
 
 def wider(left: str, right: str) -> str | None:
@@ -130,10 +130,10 @@ def wider(left: str, right: str) -> str | None:
 def comparable(left: Typed, right: Typed, operator: str) -> tuple[Typed, Typed]:
     """Both sides of a comparison, cast to one type."""
     if left.type == right.type == OPEN:
-        left, right = settled(left), settled(right)
+        left, right = settle(left), settle(right)
         if wider(left.type, right.type) is None:
             left, right = (Typed("literal", "string", side.span, detail=str(side.detail)) for side in (left, right))
-    left, right = numbered(left, right.type), numbered(right, left.type)
+    left, right = as_number(left, right.type), as_number(right, left.type)
     common = wider(left.type, right.type)
     if common is None and "string" in (left.type, right.type):
         other = right.type if left.type == "string" else left.type
@@ -141,11 +141,11 @@ def comparable(left: Typed, right: Typed, operator: str) -> tuple[Typed, Typed]:
     if common is None:
         kinds = {left.type, right.type}
         hint = "; give the number a unit, as in 5 MIN" if "interval" in kinds and kinds & set(NUMBERS) else ""
-        message = f"{operator} cannot compare a {shown(left.type)} with a {shown(right.type)}{hint}"
+        message = f"{operator} cannot compare a {show_type(left.type)} with a {show_type(right.type)}{hint}"
         raise TypeMismatchError(message, over(left, right))
     if common in ("null", OPEN):
-        return settled(left), settled(right)
-    return coerced(left, common), coerced(right, common)
+        return settle(left), settle(right)
+    return coerce(left, common), coerce(right, common)
 
 
 def over(*parts: Typed) -> Span:

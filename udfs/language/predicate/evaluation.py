@@ -28,7 +28,7 @@ def evaluate_predicate(expression: Expression, references: tuple[Reference, ...]
     """Truth of an expression for all rows; shapes as numpy broadcasts those of the columns."""
     fetched = {reference: resolve(reference) for reference in references}
     types = tuple((reference, column.type) for reference, column in fetched.items())
-    result = _value(_prepared(expression, types, True), fetched)
+    result = _value(_prepare(expression, types, True), fetched)
     values, known = np.broadcast_arrays(result.values, result.known)
     return Truth(values & known, np.asarray(known))
 
@@ -37,11 +37,11 @@ def evaluate_value(expression: Expression, references: tuple[Reference, ...], re
     """Value of any expression for all rows, such as one side of a comparison."""
     fetched = {reference: resolve(reference) for reference in references}
     types = tuple((reference, column.type) for reference, column in fetched.items())
-    return _value(_prepared(expression, types, False), fetched)
+    return _value(_prepare(expression, types, False), fetched)
 
 
 @lru_cache(maxsize=1024)
-def _prepared(expression: Expression, types: tuple[tuple[Reference, str], ...], is_predicate: bool) -> Typed:
+def _prepare(expression: Expression, types: tuple[tuple[Reference, str], ...], is_predicate: bool) -> Typed:
     lookup = dict(types)
     return (typed_predicate if is_predicate else typed)(expression, lookup.__getitem__)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from patternlake.udfs.language import durations
-from patternlake.udfs.language.predicate.references import Reference, quoted
+from patternlake.udfs.language.predicate.references import Reference, quote
 from patternlake.udfs.language.predicate.texts import write_date, write_timestamp
 from patternlake.udfs.language.query.tree import NOWHERE, Span
 
@@ -143,7 +143,7 @@ class Aggregate(Expression):
         return (self.argument,)
 
 
-def joined(operator: str, parts: Iterable[Expression], span: Span = NOWHERE) -> Expression:
+def join_parts(operator: str, parts: Iterable[Expression], span: Span = NOWHERE) -> Expression:
     """The parts under one flat ``AND`` or ``OR``; TRUE for no part under AND, FALSE under OR."""
     flat: list[Expression] = []
     for part in parts:
@@ -187,11 +187,11 @@ def _text(expression: Expression, own: int) -> str:
         case Field(reference=reference):
             return reference.sql()
         case Parameter(name=name):
-            return quoted(name)
+            return quote(name)
         case Variable(name=name):
             return f"${name}"
         case EqualAlong(attribute=attribute):
-            return f"[{quoted(attribute)}]"
+            return f"[{quote(attribute)}]"
         case Cast(argument=argument, to=to):
             return f"CAST({_print(argument, 0)} AS {to.upper()})"
         case Aggregate(function="AT", argument=argument):

@@ -12,12 +12,12 @@ from patternlake.udfs.language.predicate.coercion import (
     OPEN,
     Typed,
     TypeMismatchError,
-    coerced,
+    as_number,
+    coerce,
     comparable,
-    numbered,
     over,
-    settled,
-    shown,
+    settle,
+    show_type,
     wider,
 )
 from patternlake.udfs.language.predicate.columns import value_type
@@ -64,15 +64,15 @@ def typed(expression: Expression, type_of: Callable[[Reference], str]) -> Typed:
     TypeMismatchError
         A part has a type that its place cannot take.
     """
-    return _typed(expression, type_of)
+    return _infer(expression, type_of)
 
 
 def typed_predicate(expression: Expression, type_of: Callable[[Reference], str]) -> Typed:
     """As `typed`, for an expression that must be TRUE or FALSE."""
-    return _boolean(_typed(expression, type_of), "a predicate")
+    return _boolean(_infer(expression, type_of), "a predicate")
 
 
-def _typed(expression: Expression, type_of: Callable[[Reference], str]) -> Typed:
+def _infer(expression: Expression, type_of: Callable[[Reference], str]) -> Typed:
     span = expression.span
     match expression:
         case Literal(type=type_, value=value):
@@ -82,13 +82,13 @@ def _typed(expression: Expression, type_of: Callable[[Reference], str]) -> Typed
         case Field(reference=reference):
             return Typed("field", type_of(reference), span, detail=reference)
         case Cast(argument=argument, to=to):
-            return _explicit_cast(_typed(argument, type_of), to, span)
+            return _explicit_cast(_infer(argument, type_of), to, span)
         case Case():
             return _case(expression, type_of)
         case Call(operator=operator, arguments=arguments):
-            return _call(operator, [_typed(argument, type_of) for argument in arguments], span)
+            return _call(operator, [_infer(argument, type_of) for argument in arguments], span)
         case Aggregate(function=function, argument=argument):
-            return _aggregate(function, _typed(argument, type_of), span)
+            return _aggregate(function, _infer(argument, type_of), span)
         case Variable(name=name):
             raise TypeMismatchError(
                 f"${name} can only be joined to a column, as a conjunct of its own: col = ${name}", span
@@ -100,26 +100,26 @@ def _typed(expression: Expression, type_of: Callable[[Reference], str]) -> Typed
 
 def _boolean(part: Typed, what: str) -> Typed:
     if part.type in ("null", OPEN):
-        return coerced(part, "boolean")
+        return coerce(part, "boolean")
     if part.type != "boolean":
-        raise TypeMismatchError(f"{what} must be TRUE or FALSE, this is a {shown(part.type)}", part.span)
+        raise TypeMismatchError(f"{what} must be TRUE or FALSE, this is a {show_type(part.type)}", part.span)
     return part
 
 
 def _number(part: Typed, what: str) -> Typed:
-    part = settled(part)
+    part = settle(part)
     if part.type == "null":
-        return coerced(part, "bigint")
+        return coerce(part, "bigint")
     if part.type not in NUMBERS:
         hint = "; write CAST(… AS DOUBLE)" if part.type in ("string", "boolean") else ""
-        raise TypeMismatchError(f"{what} takes numbers, this is a {shown(part.type)}{hint}", part.span)
+        raise TypeMismatchError(f"{what} takes numbers, this is a {show_type(part.type)}{hint}", part.span)
     return part
 
 
 def _text(part: Typed, what: str) -> Typed:
     if part.type == "interval":
         raise TypeMismatchError(f"{what} takes strings, this is a duration", part.span)
-    return coerced(part, "string")
+    return coerce(part, "string")
 
 
 def _integer(part: Typed, what: str) -> Typed:
@@ -131,36 +131,37 @@ def _integer(part: Typed, what: str) -> Typed:
 
 def _common(parts: Sequence[Typed], what: str) -> list[Typed]:
     number = next((part.type for part in parts if part.type in NUMBERS), "")
-    parts = [numbered(part, number) for part in parts]
+    parts = [as_number(part, number) for part in parts]
     common = "null"
     for part in parts:
         both = wider(common, part.type)
         if both is None:
             raise TypeMismatchError(
-                f"{what} takes values of one type, this is a {shown(part.type)} beside a {shown(common)}", part.span
+                f"{what} takes values of one type, this is a {show_type(part.type)} beside a {show_type(common)}",
+                part.span,
             )
         common = both
     if common == OPEN:
-        return _common([settled(part) for part in parts], what)
-    return [coerced(part, common) for part in parts]
+        return _common([settle(part) for part in parts], what)
+    return [coerce(part, common) for part in parts]
 
 
 def _explicit_cast(part: Typed, to: str, span: Span) -> Typed:
-    part = settled(part) if part.type == OPEN and value_type(to) != "string" else part
-    part = coerced(part, "string") if part.type == OPEN else part
+    part = settle(part) if part.type == OPEN and value_type(to) != "string" else part
+    part = coerce(part, "string") if part.type == OPEN else part
     goal = value_type(to) or ""
     if part.type == "null":
         return Typed("literal", goal, span)
     if goal not in _CASTS[part.type]:
-        raise TypeMismatchError(f"a {shown(part.type)} cannot be cast to {to.upper()}", span)
+        raise TypeMismatchError(f"a {show_type(part.type)} cannot be cast to {to.upper()}", span)
     return Typed("cast", goal, span, (part,), to)
 
 
 def _case(case: Case, type_of: Callable[[Reference], str]) -> Typed:
-    conditions = [_boolean(_typed(condition, type_of), "a condition of CASE") for condition, _ in case.branches]
-    values = [_typed(value, type_of) for _, value in case.branches]
+    conditions = [_boolean(_infer(condition, type_of), "a condition of CASE") for condition, _ in case.branches]
+    values = [_infer(value, type_of) for _, value in case.branches]
     if case.default is not None:
-        values.append(_typed(case.default, type_of))
+        values.append(_infer(case.default, type_of))
     values = _common(values, "CASE")
     parts = [part for pair in zip(conditions, values, strict=False) for part in pair]
     return Typed("case", values[0].type, case.span, (*parts, *values[len(conditions) :]))
@@ -182,16 +183,16 @@ def _call(operator: str, parts: list[Typed], span: Span) -> Typed:
         return _arithmetic(operator, parts[0], parts[1], span)
     match operator:
         case "IS NULL":
-            return made("boolean", settled(parts[0]))
+            return made("boolean", settle(parts[0]))
         case "NEGATE" | "ABS":
-            part = settled(parts[0])
+            part = settle(parts[0])
             part = part if part.type == "interval" else _number(part, "unary minus" if operator == "NEGATE" else "ABS")
             return made(part.type, part)
         case "CEIL" | "FLOOR":
             part = _number(parts[0], operator)
             return part if part.type == "bigint" else made("bigint", part)
         case "EXP" | "LN" | "SQRT" | "LOG" | "POWER":
-            return made("double", *(coerced(_number(part, operator), "double") for part in parts))
+            return made("double", *(coerce(_number(part, operator), "double") for part in parts))
         case "ROUND":
             part = _number(parts[0], operator)
             return made(part.type, part, detail=_digits(parts[1]) if len(parts) > 1 else 0)
@@ -205,21 +206,21 @@ def _call(operator: str, parts: list[Typed], span: Span) -> Typed:
             parts = _common(parts, operator)
             return made(parts[0].type, *parts)
         case "NULLIF":
-            value = settled(parts[0])
+            value = settle(parts[0])
             equal = Typed("=", "boolean", span, comparable(value, parts[1], operator))
             return Typed("case", value.type, span, (equal, Typed("literal", value.type, span), value))
     raise TypeError(f"no types for {operator}")
 
 
 def _aggregate(function: str, part: Typed, span: Span) -> Typed:
-    part = settled(part)
+    part = settle(part)
     if part.type == "null":
         raise TypeMismatchError(f"{function} takes values of an attribute, this is always NULL", part.span)
     if function == "COUNT":
         return Typed(function, "bigint", span, (part,))
     if function in ("SUM", "AVG"):
         part = _number(part, function)
-        part = coerced(part, "double") if function == "AVG" else part
+        part = coerce(part, "double") if function == "AVG" else part
     elif part.type == "interval":
         raise TypeMismatchError(
             f"{function} takes no durations; aggregate the times, as in MAX(t(b)) - MIN(t(b))", span
@@ -228,7 +229,7 @@ def _aggregate(function: str, part: Typed, span: Span) -> Typed:
 
 
 def _digits(part: Typed) -> int:
-    part = settled(part)
+    part = settle(part)
     sign = 1
     if part.operator == "NEGATE":
         sign, part = -1, part.arguments[0]
@@ -251,7 +252,7 @@ def _like(parts: list[Typed], span: Span) -> Typed:
     value = _text(parts[0], "LIKE")
     if parts[1].type == "null":
         return Typed("literal", "boolean", span)
-    pattern = coerced(parts[1], "string") if parts[1].type == OPEN else parts[1]
+    pattern = coerce(parts[1], "string") if parts[1].type == OPEN else parts[1]
     if pattern.operator != "literal" or pattern.type != "string":
         raise TypeMismatchError("LIKE takes a constant pattern", pattern.span)
     escape = parts[2].detail if len(parts) > 2 else "\\"
@@ -266,7 +267,7 @@ def _arithmetic(operator: str, left: Typed, right: Typed, span: Span) -> Typed:
     def made(type_: str, *arguments: Typed) -> Typed:
         return Typed(operator, type_, span, arguments)
 
-    left, right = settled(left), settled(right)
+    left, right = settle(left), settle(right)
     if "null" in (left.type, right.type):
         return Typed("literal", "null", span)
     kinds = (left.type, right.type)
@@ -280,14 +281,16 @@ def _arithmetic(operator: str, left: Typed, right: Typed, span: Span) -> Typed:
         if operator == "+" and left.type == "interval" and right.type in MOMENTS:
             return made("timestamp", left, right)
         hint = "; give the number a unit, as in 5 MIN" if set(kinds) & set(NUMBERS) else ""
-        raise TypeMismatchError(f"{operator} cannot take a {shown(left.type)} and a {shown(right.type)}{hint}", span)
+        raise TypeMismatchError(
+            f"{operator} cannot take a {show_type(left.type)} and a {show_type(right.type)}{hint}", span
+        )
     if operator in "*/" and left.type == "interval":
-        return made("interval", left, coerced(_number(right, operator), "double"))
+        return made("interval", left, coerce(_number(right, operator), "double"))
     if operator == "*" and right.type == "interval":
-        return made("interval", right, coerced(_number(left, operator), "double"))
+        return made("interval", right, coerce(_number(left, operator), "double"))
     left, right = _number(left, operator), _number(right, operator)
     if operator == "/" or "double" in kinds:
-        return made("double", coerced(left, "double"), coerced(right, "double"))
+        return made("double", coerce(left, "double"), coerce(right, "double"))
     return made("bigint", left, right)
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language.predicate import translation
-from patternlake.udfs.language.predicate.admitted import admitted
+from patternlake.udfs.language.predicate.admitted import names_for
 from patternlake.udfs.language.predicate.coercion import TypeMismatchError
 from patternlake.udfs.language.predicate.columns import Column, Truth
 from patternlake.udfs.language.predicate.evaluation import evaluate_predicate, evaluate_value
@@ -23,13 +23,13 @@ from patternlake.udfs.language.predicate.expressions import (
     Expression,
     Field,
     Variable,
-    joined,
+    join_parts,
     parameter,
     to_sql,
 )
 from patternlake.udfs.language.predicate.inference import typed_predicate
 from patternlake.udfs.language.predicate.references import Reference
-from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, bound, column_type, mapped
+from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, bound, column_type, map_nodes
 from patternlake.udfs.language.query.tree import Span
 
 
@@ -139,7 +139,7 @@ def parse_predicate(text: str, *, query_text: str | None = None, offset: int = 0
 def conjunction(parts: Iterable[Predicate]) -> Predicate:
     """All parts joined by AND; TRUE for none."""
     parts = tuple(parts)
-    return Predicate(joined("AND", (part.root for part in parts)), parts[0].text if parts else "")
+    return Predicate(join_parts("AND", (part.root for part in parts)), parts[0].text if parts else "")
 
 
 def bind(predicate: Predicate, scope: Scope) -> Predicate:
@@ -218,7 +218,7 @@ def names_admitted(predicate: Predicate, operand: str | None = None) -> frozense
     frozenset or None
         None if any name may do; empty if the predicate can never hold.
     """
-    return admitted(predicate.root, operand)
+    return names_for(predicate.root, operand)
 
 
 def _join(root: Expression) -> Join | None:
@@ -243,7 +243,7 @@ def _given(predicate: Predicate, parameters: Mapping[str, str | None] | None) ->
             return parameter(reference.column, values[reference.column], part.span)
         return part
 
-    return Predicate(mapped(predicate.root, one), predicate.text)
+    return Predicate(map_nodes(predicate.root, one), predicate.text)
 
 
 __all__ = [

@@ -41,20 +41,20 @@ class Reference:
         if self.ordinal is not None:
             return f"t({self.ordinal})"
         if self.operand is None:
-            return quoted(self.column)
+            return quote(self.column)
         index = "" if self.index is None else f"[{self.index}]"
         # After a dot no word is a keyword.
-        column = self.column if _PLAIN.match(self.column) else backticked(self.column)
-        return f"{quoted(self.operand)}{index}.{column}"
+        column = self.column if _PLAIN.match(self.column) else add_backticks(self.column)
+        return f"{quote(self.operand)}{index}.{column}"
 
 
-def backticked(name: str) -> str:
+def add_backticks(name: str) -> str:
     """`name` in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """`name` as it must be written in a predicate: in backticks where it is no plain word."""
     if _PLAIN.match(name) and name.upper() not in RESERVED_WORDS:
         return name
-    return backticked(name)
+    return add_backticks(name)

@@ -30,7 +30,7 @@ from patternlake.udfs.language.predicate.allowed import (
 from patternlake.udfs.language.predicate.columns import canonical_type
 from patternlake.udfs.language.predicate.expressions import EqualAlong, Expression, Field, Literal, Variable
 from patternlake.udfs.language.predicate.references import Reference
-from patternlake.udfs.language.predicate.sql_tokens import Token, tokens, unescaped
+from patternlake.udfs.language.predicate.sql_tokens import Token, tokens, unescape
 from patternlake.udfs.language.predicate.texts import read_date, read_timestamp
 from patternlake.udfs.language.query.tree import Span
 
@@ -164,7 +164,7 @@ class _Rewriter:
         self.word = text
 
     def read_string(self, token: Token) -> None:
-        value = unescaped(token.text[1:-1], token.text[0])
+        value = unescape(token.text[1:-1], token.text[0])
         self.atom(Literal(type="string", value=value, span=token.span), token)
 
     def read_variable(self, token: Token) -> None:
@@ -296,7 +296,7 @@ class _Rewriter:
         span = Span(token.span.start, string.span.end)
         if upper == "INTERVAL":
             raise self.error("INTERVAL is not allowed in a predicate; write a duration as 5 MIN", token)
-        text = unescaped(string.text[1:-1], string.text[0])
+        text = unescape(string.text[1:-1], string.text[0])
         value = read_date(text) if upper == "DATE" else read_timestamp(text)
         if value is None:
             right = "DATE '2013-01-31'" if upper == "DATE" else "TIMESTAMP '2013-01-31 23:59:59'"

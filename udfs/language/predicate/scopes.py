@@ -22,7 +22,7 @@ from patternlake.udfs.language.predicate.expressions import (
     parameter,
     to_sql,
 )
-from patternlake.udfs.language.predicate.references import Reference, quoted
+from patternlake.udfs.language.predicate.references import Reference, quote
 from patternlake.udfs.language.query.tree import Span
 
 BUILT_IN = {
@@ -87,18 +87,20 @@ def bound(root: Expression, text: str, scope: Scope) -> Expression:
     return _Binder(text, scope).expression(root)
 
 
-def mapped(expression: Expression, change: Callable[[Any], Expression], kind: type[Expression] = Field) -> Expression:
+def map_nodes(
+    expression: Expression, change: Callable[[Any], Expression], kind: type[Expression] = Field
+) -> Expression:
     """The tree with every node of a kind replaced by what `change` gives."""
     if isinstance(expression, kind):
         return change(expression)
     match expression:
         case Call(arguments=arguments):
-            return replace(expression, arguments=tuple(mapped(part, change, kind) for part in arguments))
+            return replace(expression, arguments=tuple(map_nodes(part, change, kind) for part in arguments))
         case Cast(argument=argument) | Aggregate(argument=argument):
-            return replace(expression, argument=mapped(argument, change, kind))
+            return replace(expression, argument=map_nodes(argument, change, kind))
         case Case(branches=branches, default=default):
-            pairs = tuple((mapped(one, change, kind), mapped(two, change, kind)) for one, two in branches)
-            last = None if default is None else mapped(default, change, kind)
+            pairs = tuple((map_nodes(one, change, kind), map_nodes(two, change, kind)) for one, two in branches)
+            last = None if default is None else map_nodes(default, change, kind)
             return replace(expression, branches=pairs, default=last)
     return expression
 
@@ -127,7 +129,7 @@ class _Binder:
                     "match_pattern",
                     part.span,
                 )
-        result = mapped(root, self.field)
+        result = map_nodes(root, self.field)
         for part in result.walk():
             if isinstance(part, Aggregate):
                 self.check_aggregate(part)
@@ -138,7 +140,7 @@ class _Binder:
         fields = [inner for inner in part.argument.walk() if isinstance(inner, Field)]
         named = list(dict.fromkeys(inner.reference.operand for inner in fields if inner.reference.operand is not None))
         if len(named) != 1:
-            which = f"this names {' and '.join(map(quoted, named))}" if named else "this names none"
+            which = f"this names {' and '.join(map(quote, named))}" if named else "this names none"
             raise self.error(
                 f"{part.function} takes an attribute of one operand, as in {part.function}(b.x); {which}", part.span
             )
@@ -146,7 +148,7 @@ class _Binder:
             if inner.reference.index is not None:
                 plain = replace(inner, reference=replace(inner.reference, index=None))
                 raise self.error(
-                    f"{part.function} is over all events of {quoted(named[0])}, so none has an index; write "
+                    f"{part.function} is over all events of {quote(named[0])}, so none has an index; write "
                     f"{part.function}({to_sql(plain)})",
                     inner.span,
                 )
@@ -183,7 +185,7 @@ class _Binder:
         if f"{reference.operand}#2" in self.scope.operands:
             raise self.error(
                 f"{reference.operand} stands for several operands; give each an alias, as in "
-                f"{quoted(reference.operand or '')} AS first",
+                f"{quote(reference.operand or '')} AS first",
                 part.span,
             )
         if reference.operand not in self.scope.operands:

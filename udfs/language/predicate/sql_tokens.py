@@ -36,7 +36,7 @@ class Token:
     span: Span
 
 
-def unescaped(body: str, quote: str) -> str:
+def unescape(body: str, quote: str) -> str:
     r"""The value of a string constant's inside, as Spark reads it: doubled quotes, ``\n``, ``\u0041``, ``\101``."""
 
     def one(found: re.Match[str]) -> str:

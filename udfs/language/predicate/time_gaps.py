@@ -44,7 +44,7 @@ def gap(root: Expression, event_of: Callable[[Reference], Hashable]) -> Gap | No
     if not left[0]:
         # The difference stays as it is written: where its sign does not count, it could not be told from its opposite.
         left, right, operator = right, left, FLIPPED[operator]
-    times, constant = _added(left, right, -1)
+    times, constant = _add(left, right, -1)
     if sorted(times.values()) != [-1, 1]:
         return None
     later, earlier = sorted(times, key=lambda event: -times[event])
@@ -78,16 +78,16 @@ def _linear(part: Expression, event_of: Callable[[Reference], Hashable]) -> _Lin
             return None if found is None else ({}, found)
         case Call(operator="NEGATE", arguments=(inner,)):
             only = _linear(inner, event_of)
-            return None if only is None else _added(({}, 0), only, -1)
+            return None if only is None else _add(({}, 0), only, -1)
         case Call(operator="+" | "-" as sign, arguments=(first, second)):
             left, right = _linear(first, event_of), _linear(second, event_of)
             if left is None or right is None:
                 return None
-            return _added(left, right, 1 if sign == "+" else -1)
+            return _add(left, right, 1 if sign == "+" else -1)
     return None
 
 
-def _added(left: _Linear, right: _Linear, by: int) -> _Linear:
+def _add(left: _Linear, right: _Linear, by: int) -> _Linear:
     times = dict(left[0])
     for event, often in right[0].items():
         times[event] = times.get(event, 0) + by * often

@@ -20,7 +20,7 @@ from patternlake.udfs.language.predicate.expressions import (
     EqualAlong,
     Expression,
     Literal,
-    joined,
+    join_parts,
     to_sql,
 )
 from patternlake.udfs.language.predicate.rewriting import FunctionName, Rewritten, rewrite
@@ -66,12 +66,12 @@ def read(text: str, query_text: str, offset: int) -> Expression:
         parsed: Any = sqlglot.parse_one(rewritten.sql, dialect="spark", into=exp.Condition)
         return _Translator(rewritten, query_text, whole).expression(parsed)
     except SqlglotError as error:
-        raise _explained(error, rewritten, query_text, whole) from None
+        raise _explain(error, rewritten, query_text, whole) from None
     except RecursionError:
         raise PredicateError("this predicate is nested too deeply", query_text, whole.start, whole.end) from None
 
 
-def _explained(error: SqlglotError, rewritten: Rewritten, query_text: str, whole: Span) -> PredicateError:
+def _explain(error: SqlglotError, rewritten: Rewritten, query_text: str, whole: Span) -> PredicateError:
     details = getattr(error, "errors", None) or [{}]
     description = str(details[0].get("description") or "")
     column = int(details[0].get("col") or 1)
@@ -205,11 +205,11 @@ class _Translator:
 
     def translate_and(self, node: Any) -> Expression:
         parts = [self.expression(part) for part in self.chain(node, exp.And)]
-        return joined("AND", parts, self.call("AND", *parts).span)
+        return join_parts("AND", parts, self.call("AND", *parts).span)
 
     def translate_or(self, node: Any) -> Expression:
         parts = [self.expression(part) for part in self.chain(node, exp.Or)]
-        return joined("OR", parts, self.call("OR", *parts).span)
+        return join_parts("OR", parts, self.call("OR", *parts).span)
 
     def translate_not(self, node: Any) -> Expression:
         return self.call("NOT", self.expression(node.this))

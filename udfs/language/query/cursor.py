@@ -47,7 +47,7 @@ class Cursor:
 
     def unexpected(self, expected: str, *, named: bool = False) -> NoReturn:
         """Raise a syntax error at the next token: what was found and what was expected (`named`: a name)."""
-        message = mistakes.unexpected(self.text, self.token, expected, named=named)
+        message = mistakes.say_unexpected(self.text, self.token, expected, named=named)
         self.fail(message, self.token.start, self.token.end)
 
     def take_sign(self, sign: str, expected: str) -> Token:

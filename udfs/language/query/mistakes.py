@@ -6,7 +6,7 @@ import re
 
 from patternlake.udfs.language.query import extents
 from patternlake.udfs.language.query.lexer import CLAUSES, Kind, Token, keyword
-from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.names import quote
 
 EMPTY_BRACKETS = "[ ] needs a count, as in A[3]; a list of events is named behind its repetition, as in A+ a[]"
 
@@ -28,10 +28,10 @@ _FIXED = {"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS"}
 
 def name(value: str) -> str:
     """A name as a message shows it: as the language writes it, cut where it is very long."""
-    return quoted(value if len(value) <= _SHOWN else value[: _SHOWN - 1] + "…")
+    return quote(value if len(value) <= _SHOWN else value[: _SHOWN - 1] + "…")
 
 
-def shown(text: str, token: Token) -> str:
+def show_token(text: str, token: Token) -> str:
     """A token as a message shows it."""
     if token.kind is Kind.END:
         return "the end of the text"
@@ -43,9 +43,9 @@ def shown(text: str, token: Token) -> str:
     return raw if token.kind is Kind.QUOTED else f"'{raw}'"
 
 
-def unexpected(text: str, token: Token, expected: str, *, named: bool) -> str:
+def say_unexpected(text: str, token: Token, expected: str, *, named: bool) -> str:
     """Something else was expected here; `named`: a name was."""
-    message = f"expected {expected}, found {shown(text, token)}"
+    message = f"expected {expected}, found {show_token(text, token)}"
     if named and token.keyword is not None:
         return f"{message}; a keyword is a name only in quotes: '{token.value}'"
     if named and token.is_sign("+", "*", "?", "[", "{"):
@@ -55,17 +55,17 @@ def unexpected(text: str, token: Token, expected: str, *, named: bool) -> str:
 
 def expected_operand(text: str, last: Token) -> str:
     """What may begin an operand, and behind what it is missing."""
-    return "a name or '('" + (f" after {shown(text, last)}" if last.kind is not Kind.END else "")
+    return "a name or '('" + (f" after {show_token(text, last)}" if last.kind is not Kind.END else "")
 
 
 def stray(text: str, last: Token, token: Token, inside: str) -> str:
     """A token cannot stand behind an operand (`inside` is empty or an open parenthesis) or behind a clause."""
-    found = f"found {shown(text, token)}"
+    found = f"found {show_token(text, token)}"
     if inside in CLAUSES:
         following = {"PARTITION": ["','", "WITHIN"], "WITHIN": ["SLIDE"]}.get(inside, [])
         expected = ", ".join(following) + " or the end of the text" if following else "the end of the text"
         return f"{found}, expected {expected}"
-    found_after = f"{found} right after {shown(text, last)}"
+    found_after = f"{found} right after {show_token(text, last)}"
     if token.is_name:
         message = f"{found_after}; write ';' (then), ',' (directly next) or AS (another name) between them"
         if token.value in map(str, range(1000)):

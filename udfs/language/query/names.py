@@ -7,10 +7,10 @@ from patternlake.udfs.language.query.lexer import is_word, keyword
 
 def key_word(key: str | None) -> str:
     """What PARTITION BY calls a stream's key: its expression where that is a plain word, else ``key``."""
-    return key if key is not None and quoted(key) == key else "key"
+    return key if key is not None and quote(key) == key else "key"
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """`name` as the language writes it: in quotes where it is a keyword or is not one word."""
     if is_word(name) and keyword(name) is None:
         return name

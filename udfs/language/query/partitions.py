@@ -6,7 +6,7 @@ import re
 
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope
-from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.language.query.tree import Query
 
 
@@ -30,7 +30,7 @@ def _column(query: Query, column: str, scope: Scope) -> str:
     start = max(query.text.find(column, clause), 0)
     known = ", ".join([*scope.attributes, *([scope.key] if scope.key else []), *BUILT_IN])
     raise PredicateError(
-        f"PARTITION BY {quoted(column)}: not an attribute of the stream (in scope: {known})",
+        f"PARTITION BY {quote(column)}: not an attribute of the stream (in scope: {known})",
         query.text,
         start,
         start + len(column),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from patternlake.udfs.language.query import extents
 from patternlake.udfs.language.query.lexer import is_word
-from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.language.query.tree import (
     Conjunction,
     Contiguous,
@@ -39,13 +39,13 @@ def to_text(query: Query) -> str:
     """
     parts = [pattern_text(query.pattern)]
     if query.define:
-        parts.append("DEFINE " + ", ".join(f"{quoted(one.name)} AS {one.predicate}" for one in query.define))
+        parts.append("DEFINE " + ", ".join(f"{quote(one.name)} AS {one.predicate}" for one in query.define))
     if query.where is not None:
         parts.append(f"WHERE {query.where}")
     if query.measures:
         parts.append("MEASURES " + ", ".join(f"{one.expression} AS {_column(one.name)}" for one in query.measures))
     if query.partition:
-        parts.append("PARTITION BY " + ", ".join(map(quoted, query.partition)))
+        parts.append("PARTITION BY " + ", ".join(map(quote, query.partition)))
     if query.within is not None:
         parts.append(f"WITHIN {extents.to_text(query.within)}")
     if query.slide is not None:
@@ -60,7 +60,7 @@ def pattern_text(node: Node) -> str:
         return _bare(node) + until
     alias = ""
     if node.alias is not None:
-        alias = f" {quoted(node.alias)}[]" if node.indexed else f" AS {quoted(node.alias)}"
+        alias = f" {quote(node.alias)}[]" if node.indexed else f" AS {quote(node.alias)}"
     text = _bare(node)
     if _binding(node, bare=True) < _POSTFIX:
         text = f"({text})"
@@ -70,7 +70,7 @@ def pattern_text(node: Node) -> str:
 def _bare(node: Node) -> str:
     """The node without its alias and conditions."""
     if isinstance(node, Event):
-        return quoted(node.name)
+        return quote(node.name)
     if isinstance(node, Repetition):
         return _inside(node.item, _ATOM) + repetition_text(node)
     if isinstance(node, Negation):

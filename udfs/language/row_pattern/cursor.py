@@ -72,10 +72,10 @@ class Cursor:
 
     def unexpected(self, expected: str) -> NoReturn:
         """Raise a syntax error at the next token: what was found and what was expected."""
-        self.fail(f"expected {expected}, found {shown(self.token)}", self.token)
+        self.fail(f"expected {expected}, found {show_token(self.token)}", self.token)
 
 
-def shown(token: Token) -> str:
+def show_token(token: Token) -> str:
     """A token as a message shows it."""
     if token.kind == "end":
         return "the end of the text"

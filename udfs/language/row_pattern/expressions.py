@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from patternlake.udfs.errors import PredicateError, UnsupportedOperatorError, shortened
+from patternlake.udfs.errors import PredicateError, UnsupportedOperatorError, shorten
 from patternlake.udfs.language.row_pattern.tokens import Token
 
 PHYSICAL = frozenset({"PREV", "NEXT"})
@@ -146,7 +146,7 @@ class _Checker:
         for call in over:
             if call.variable not in (None, known):
                 message = (
-                    f"{call.name} looks at rows of {shortened(call.variable)} and of {shortened(known)} at once; "
+                    f"{call.name} looks at rows of {shorten(call.variable)} and of {shorten(known)} at once; "
                     f"all of its argument must be of one {self.scope.kind}"
                 )
                 self.fail(message, token, column)
@@ -157,7 +157,7 @@ class _Checker:
         if token.name.upper() not in self.scope.names:
             known = ", ".join(sorted(self.scope.names.values()))
             what = f"no {self.scope.kind} of the pattern{' and no subset' if self.scope.kind == 'variable' else ''}"
-            self.fail(f"{shortened(token.name)} is {what}; there are: {known}", token)
+            self.fail(f"{shorten(token.name)} is {what}; there are: {known}", token)
 
     def semantics(self, token: Token, function: Token) -> None:
         """RUNNING or FINAL before a function."""

@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from patternlake.udfs.errors import PredicateError, shortened
+from patternlake.udfs.errors import PredicateError, shorten
 from patternlake.udfs.language.query.tree import Span
 from patternlake.udfs.language.row_pattern.expressions import AGGREGATES, LOGICAL, PHYSICAL
 from patternlake.udfs.language.row_pattern.tokens import CLOSING, OPENING, Token, find_closing, tokens_of
@@ -269,7 +269,7 @@ class FormulaReader:
             line = int(details[0].get("line") or 1)
             start = sum(len(one) + 1 for one in masked.split("\n")[: line - 1]) + column - len(word)
             place = Span(span.start + max(start, 0), span.start + max(start, 0) + len(word)) if word.strip() else span
-            found = shortened(self.clause.text[place.start : place.end])
+            found = shorten(self.clause.text[place.start : place.end])
             self.fail(f"this cannot be read as Spark SQL at {found}", place)
         except RecursionError:
             self.fail("this expression is nested too deeply", span)
@@ -317,7 +317,7 @@ class FormulaReader:
                 hint = f", but a variable of the pattern; write {parts[0]}.column"
             shown = ", ".join(sorted(self.columns.values())[:_MOST_SHOWN]) or "none"
             more = f" and {len(self.columns) - _MOST_SHOWN} more" if len(self.columns) > _MOST_SHOWN else ""
-            self.fail(f"{shortened(parts[at])} is {what}{hint}; columns: {shown}{more}", spans[at])
+            self.fail(f"{shorten(parts[at])} is {what}{hint}; columns: {shown}{more}", spans[at])
         return ColumnTerm(whole, name, variable, self.text[spans[at].start : whole.end])
 
     def call_end(self, tokens: Sequence[Token], at: int) -> int | None:
@@ -417,7 +417,7 @@ class FormulaReader:
         """The offset of a navigation: a whole number that is written out."""
         if len(tokens) != 1 or not tokens[0].text.isdecimal() or int(tokens[0].text) > _MOST_OFFSET:
             span = Span(tokens[0].start, tokens[-1].end)
-            found = shortened(self.clause.text[span.start : span.end])
+            found = shorten(self.clause.text[span.start : span.end])
             hint = {"PREV": "; NEXT goes on", "NEXT": "; PREV goes back"}.get(name, "")
             self.fail(f"the offset of {name} is a whole number from 0, written out, not {found}{hint}", span)
         return min(int(tokens[0].text), _NO_ROW)
@@ -478,7 +478,7 @@ class FormulaReader:
                     self.fail(f"{name} cannot have another function over rows in it", term.span)
                 if known and term.variable != variable:
                     names = (variable, term.variable)
-                    whose = ["all rows" if each is None else f"rows of {shortened(each)}" for each in names]
+                    whose = ["all rows" if each is None else f"rows of {shorten(each)}" for each in names]
                     rule = f"all of its argument must be of one {self.kind}"
                     self.fail(f"{name} looks at {' and at '.join(whose)} at once; {rule}", term.span)
                 known, variable = True, term.variable

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NoReturn, TypeVar
 
-from patternlake.udfs.errors import PatternSyntaxError, UnsupportedOperatorError, shortened
+from patternlake.udfs.errors import PatternSyntaxError, UnsupportedOperatorError, shorten
 from patternlake.udfs.language.query.tree import NOWHERE, Span
 from patternlake.udfs.language.row_pattern.expressions import LOGICAL, OF_MATCH, PHYSICAL, Scope, check_expression
 from patternlake.udfs.language.row_pattern.pattern import PatternParser
@@ -266,12 +266,12 @@ class _ClauseParser(PatternParser):
         made = []
         for name, members in subsets:
             if name.name.upper() in self.names:
-                self.fail(f"{shortened(name.name)} is a variable of the pattern; give the subset another name", name)
+                self.fail(f"{shorten(name.name)} is a variable of the pattern; give the subset another name", name)
             self.check_once(members, "variable of the subset")
             made.append(Subset(name.name, tuple(self.known(token, self.names) for token in members)))
         for name, _ in definitions:
             if name.name.upper() in {subset.name.upper() for subset in made}:
-                self.fail(f"{shortened(name.name)} is a subset, and has no condition of its own", name)
+                self.fail(f"{shorten(name.name)} is a subset, and has no condition of its own", name)
             self.known(name, self.names)
         names = self.names | {subset.name.upper(): subset.name for subset in made}
         scope = Scope(self.text, names, self.columns)
@@ -307,7 +307,7 @@ class _ClauseParser(PatternParser):
         seen = set()
         for token in names:
             if token.name.upper() in seen:
-                self.fail(f"{what} {shortened(token.name)} stands here twice", token)
+                self.fail(f"{what} {shorten(token.name)} stands here twice", token)
             seen.add(token.name.upper())
 
     def known(self, token: Token, names: Mapping[str, str]) -> str:
@@ -315,5 +315,5 @@ class _ClauseParser(PatternParser):
         if token.name.upper() not in names:
             there = ", ".join(sorted(names.values())) or "none"
             subsets = " and no subset" if len(names) > len(self.names) else ""
-            self.fail(f"{shortened(token.name)} is no variable of the pattern{subsets}; there are: {there}", token)
+            self.fail(f"{shorten(token.name)} is no variable of the pattern{subsets}; there are: {there}", token)
         return names[token.name.upper()]

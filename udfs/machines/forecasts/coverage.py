@@ -13,7 +13,7 @@ from patternlake.udfs.machines.query import Subscription
 from patternlake.udfs.machines.time_conditions import TimeChoice
 
 
-def uncovered(subscription: Subscription) -> frozenset[tuple[CompositeState, CompositeState]]:
+def find_uncovered(subscription: Subscription) -> frozenset[tuple[CompositeState, CompositeState]]:
     """The pairs of a state that waits and one after it, where an instance of the first goes on beside its copy.
 
     That is so if the copy lost what the instance may still take, as alternatives are, or if a deadline of the copy runs

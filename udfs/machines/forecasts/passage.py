@@ -36,7 +36,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.machines.forecasts.coverage import uncovered
+from patternlake.udfs.machines.forecasts.coverage import find_uncovered
 from patternlake.udfs.machines.forecasts.first_passage import after_first_waits, first_passage
 from patternlake.udfs.machines.forecasts.grids import (
     LATE,
@@ -257,7 +257,7 @@ class Forecaster:
         common = commonest(self.waited.counts)
         self.time = time
         self.ahead = None if time is None else lookahead_grid(time, common)
-        self.uncovered = uncovered(subscription)
+        self.uncovered = find_uncovered(subscription)
         self.exact = True
         self._take(counts)
         made = None

@@ -116,11 +116,11 @@ def counted(times: IntArray, event_at: IntArray, last: IntArray, taken: IntArray
     begun = pace_of(times[ends] - begin[own], taken[own] + sizes[own])
     again = own[taken[own] > 0]
     gone = pace_of(last[again] - began[again], taken[again])
-    opened = _opened(begun, times[ends], np.ones(len(ends), np.int64), now)
-    return together([found, opened, _opened(gone, last[again], np.full(len(again), -1), now)], now)
+    opened = _open(begun, times[ends], np.ones(len(ends), np.int64), now)
+    return together([found, opened, _open(gone, last[again], np.full(len(again), -1), now)], now)
 
 
-def _opened(pace: IntArray, since: IntArray, count: IntArray, now: int) -> Waits:
+def _open(pace: IntArray, since: IntArray, count: IntArray, now: int) -> Waits:
     """So many open waits, by when they began."""
     level = np.zeros(len(since), np.int64)
     for wide in range(1, _ALL - 4):
@@ -149,7 +149,7 @@ def together(parts: Iterable[Waits], now: int) -> Waits:
             least, most = min(one.least, before.least), max(one.most, before.most)
             found[key] = _Counted(one.often + before.often, one.sum + before.sum, least, most)
     paces_, begins, often = np.array(open_, np.int64).reshape(-1, 3).T
-    found |= _opened(paces_, begins, often, now)
+    found |= _open(paces_, begins, often, now)
     return {key: one for key, one in found.items() if one.often}
 
 
@@ -266,7 +266,7 @@ def _spread(bins: Sequence[int], counted_: Sequence[_Counted]) -> tuple[FloatArr
     return low, high
 
 
-def rounded(times: IntArray) -> IntArray:
+def round_times(times: IntArray) -> IntArray:
     """Times, rounded down by a 128th at the most where there are more than 1,024 different ones."""
     if len(np.unique(times)) <= _MOST_QUIETS:
         return times

@@ -71,9 +71,9 @@ def completion_paths(
     for missing, order in _sequences(subscription.master, composite_state) or _ways(
         subscription.master, composite_state
     ):
-        joined = _joined(subscription, missing)
-        for times in _signed(subscription, missing, bound):
-            bounds = _eliminated([*_order(subscription, missing, order), *times], missing)
+        joined = _join(subscription, missing)
+        for times in _sign(subscription, missing, bound):
+            bounds = _eliminate([*_order(subscription, missing, order), *times], missing)
             if bounds is not None:
                 found[CompletionPath(bounds, len(missing), joined)] = None
     return _telling(found) if any(isinstance(one, TimeChoice) for one in subscription.bounds) else tuple(found)
@@ -103,7 +103,7 @@ _Edges = list[tuple[int, int, int]]
 
 def _sequences(chain: Chain, composite_state: CompositeState) -> list[_Way]:
     """All orders of what is missing, where ``,`` inside ``&`` forbids some; none where it doesn't, or of too many."""
-    if not any(_interrupted(item) for item in chain.items):
+    if not any(_is_interrupted(item) for item in chain.items):
         return []
     found: list[tuple[int, ...]] = []
     waiting: list[tuple[tuple[int, ...], CompositeState]] = [((), composite_state)]
@@ -117,11 +117,11 @@ def _sequences(chain: Chain, composite_state: CompositeState) -> list[_Way]:
     return [(order, tuple(pairwise(order))) for order in sorted(found)]
 
 
-def _interrupted(item: Item) -> bool:
+def _is_interrupted(item: Item) -> bool:
     """Whether something stands beside a ``,`` in an ``&``."""
     if item.every and any(map(_contiguous, item.children)):
         return True
-    return any(_interrupted(inner) for chain in item.children for inner in chain.items)
+    return any(_is_interrupted(inner) for chain in item.children for inner in chain.items)
 
 
 def _contiguous(chain: Chain) -> bool:
@@ -174,7 +174,7 @@ def _order(subscription: Subscription, missing: Sequence[int], order: Sequence[t
     return edges
 
 
-def _signed(subscription: Subscription, missing: Sequence[int], bound: frozenset[int]) -> Iterator[_Edges]:
+def _sign(subscription: Subscription, missing: Sequence[int], bound: frozenset[int]) -> Iterator[_Edges]:
     """The conditions that name a missing operand, for every choice of which of two siblings is the later."""
     known = bound.union(missing)
     choices = [
@@ -214,7 +214,7 @@ def _limits(later: int, earlier: int, part: TimeBound) -> _Edges:
     return edges
 
 
-def _eliminated(edges: _Edges, missing: Sequence[int]) -> tuple[tuple[int, int, int], ...] | None:
+def _eliminate(edges: _Edges, missing: Sequence[int]) -> tuple[tuple[int, int, int], ...] | None:
     """The bounds that are left between known times; None where no times at all keep the edges."""
     least: dict[tuple[int, int], int] = {}
     for one, other, most in edges:
@@ -233,7 +233,7 @@ def _eliminated(edges: _Edges, missing: Sequence[int]) -> tuple[tuple[int, int, 
     return tuple(sorted((one, other, most) for (one, other), most in least.items()))
 
 
-def _joined(
+def _join(
     subscription: Subscription, missing: Sequence[int]
 ) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:  # fmt: skip
     """What joins of missing operands ask of variables: those of one column of one event agree."""

@@ -84,7 +84,7 @@ def requirements_of(
             frozenset(asked[composite_state]),
             frozenset(exactly[composite_state]),
             tuple(sorted(opens[composite_state].items())),
-            _timed(subscription, ahead[composite_state])
+            _has_deadline(subscription, ahead[composite_state])
             or bool(opens[composite_state])
             or bool(chosen[composite_state]),
         )
@@ -105,7 +105,7 @@ def _ahead(
     return frozenset({ALWAYS}) if ALWAYS in found else found
 
 
-def _timed(subscription: Subscription, ahead: frozenset[CompletionPath]) -> bool:
+def _has_deadline(subscription: Subscription, ahead: frozenset[CompletionPath]) -> bool:
     """Whether a deadline is pending, in time or in events."""
     within = subscription.within
     window = within.amount if within is not None and within.counted else 0
