@@ -138,7 +138,7 @@ def completable(group: Group, types: Mapping[str, str], instances: Mapping[str, 
     types
         Spark type of each of the stream's attributes.
     instances
-        `COLUMNS` of n rows, all of a partition; where the group is `needs_ranks`, `RANK_COLUMNS` and the root's rows.
+        `COLUMNS` of n rows, all of a partition; where the group `needs_ranks`, `RANK_COLUMNS` and the root's rows.
     now
         Microseconds since the epoch; no event that was taken is later.
     """
