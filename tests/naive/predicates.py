@@ -273,8 +273,8 @@ def cast(operand: Any, to: str) -> Any:
     if to == "bigint":
         if isinstance(operand, str):
             found = re.fullmatch(r"\s*([+-]?)(\d*)(\.\d*)?\s*", operand)
-            digits = found is not None and re.search(r"\d", operand)
-            return int(found[1] + (found[2] or "0")) if found and digits else None
+            # As Spark has it, a point alone is 0.
+            return int(found[1] + (found[2] or "0")) if found and (found[2] or found[3]) else None
         return (
             integer(math.trunc(operand))
             if isinstance(operand, float) and math.isfinite(operand)

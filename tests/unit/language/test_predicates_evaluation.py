@@ -168,6 +168,7 @@ BY_HAND: list[tuple[str, dict[str, Any], bool | None]] = [
     ("CAST(n AS TINYINT) = 44", {"n": 300}, True),
     ("CAST(s AS TINYINT) IS NULL", {"s": "300"}, True),
     ("CAST(s AS BIGINT) = 12", {"s": "12.9"}, True),
+    ("CAST(s AS BIGINT) = 0", {"s": "."}, True),
     ("CAST(s AS DOUBLE) IS NULL", {"s": "1_0"}, True),
     ("CAST(s AS DECIMAL(5,2)) = 2.35", {"s": "2.345"}, True),
     ("CAST(s AS DECIMAL(3,2)) IS NULL", {"s": "10"}, True),
