@@ -101,9 +101,7 @@ def tidy_files(db: Database, names: Sequence[str]) -> None:
 
 
 def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
-    """Apply the rules to finished segments; the number of segments that have come below a rule's age since the last
-    time.
-    """
+    """Apply the rules to finished segments; how many have reached an age since the last time."""
     last = PublicationsReader(db).latest("sketch", name)
     if last is None or not rules:
         return 0
@@ -117,8 +115,8 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
     floors = floors_after(rules, finished, last.state.get("floors", []))
     if not floors:
         return 0
-    before = {_as_floor(floor) for floor in last.state.get("floors", [])}
-    if {_as_floor(floor) for floor in floors} != before:
+    before, now = _by_level(last.state.get("floors", [])), _by_level(floors)
+    if now != before:
         object_state = load_object_state(db, "sketch", name, name)
         batch = Batch.begin(
             db,
@@ -139,7 +137,7 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
             logger.warning("sketch %r has an unfinished batch %d; it is aged after that", name, batch.batch_id)
             return 0
         batch.publish(rows_in=0, rows_out=0, watermark=last.watermark, state={**last.state, "floors": floors})
-    # Whether they have come below it now or before: a run may have died before it removed their nodes.
+    # Those that reached it earlier, too: a run may have died before it removed their nodes.
     top = _sizing(last).height - 1
     begin = 0
     # Later rules remove more, mostly of fewer segments; where one reaches further, nothing is left for those before it.
@@ -150,8 +148,7 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
         else:
             keep_topmost(db, last, begin, end, min(int(floor["level"]), top))
         begin = max(begin, end)
-    aged = dict(before)
-    return len({segment for level, end in map(_as_floor, floors) for segment in range(aged.get(level, 0), end)})
+    return len({segment for level, end in now.items() for segment in range(before.get(level, 0), end)})
 
 
 @dataclass(frozen=True)
@@ -201,7 +198,7 @@ def floors_after(
     One entry per rule that applies: all segments below ``before_segment`` have no nodes under ``level``; None: none at
     all, and ``until`` is their greatest event time in microseconds, None where it is not known.
     """
-    found: dict[int | None, int] = {floor["level"]: int(floor["before_segment"]) for floor in known}
+    found = _by_level(known)
     for rule in rules:
         before = 0
         for segment, end in finished.ends:
@@ -234,5 +231,5 @@ def _sizing(publication: Publication) -> Sizing:
     return Sizing.from_json(json.dumps(publication.state["plans"][0]["sizing"]))
 
 
-def _as_floor(floor: Mapping[str, Any]) -> tuple[int | None, int]:
-    return floor["level"], int(floor["before_segment"])
+def _by_level(floors: Sequence[Mapping[str, Any]]) -> dict[int | None, int]:
+    return {floor["level"]: int(floor["before_segment"]) for floor in floors}
