@@ -70,7 +70,7 @@ class DirectReader:
         self._cache = cache
         self._options = dict(storage_options or {})
         self._logs = TableLogs(self._location, self._options)
-        self._answers = KnownAnswers()
+        self._answers = KnownAnswers(cache, self._location)
         self._counting = threading.Lock()
         self._bytes_read = 0
 

@@ -1,24 +1,38 @@
-"""A cache of Arrow tables in the driver's memory, bounded in bytes; what was used least recently goes first."""
+"""The cache of a process: files of tables, rows that it wrote, and answers; bounded in bytes.
+
+What was used least recently goes first.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-DEFAULT_BYTES = 256 << 20
+DEFAULT_BYTES = 64 << 20
+"""Of a process that nobody gave more: one that runs jobs, or a worker of Spark's."""
 _OVERHEAD = 4096
 """Bytes that a table takes beside its values, about."""
 _LARGEST_SHARE = 4
 """A table larger than this part of the cache is not kept: it would drive out all others."""
 
 
-class TableCache:
-    """Arrow tables by key, as many as fit.
+class Sized(Protocol):
+    """What can be kept: an Arrow table, or something that says as well how many bytes it takes."""
 
-    What a key stands for never changes: a file of a Delta table, or an answer to a question about given versions.
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+
+
+class TableCache:
+    """Arrow tables, and what holds some, by key; as many as fit.
+
+    What a key stands for never changes, a file of a Delta table or an answer about given versions, unless `replace`
+    says so.
 
     Parameters
     ----------
@@ -28,9 +42,14 @@ class TableCache:
 
     def __init__(self, capacity: int = DEFAULT_BYTES) -> None:
         self._capacity = capacity
-        self._held: OrderedDict[Hashable, pa.Table] = OrderedDict()
+        self._held: OrderedDict[Hashable, Sized] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
+
+    @property
+    def capacity(self) -> int:
+        """Bytes that all tables together may take."""
+        return self._capacity
 
     @property
     def bytes(self) -> int:
@@ -53,30 +72,45 @@ class TableCache:
             self.put(key, found)
         return found
 
-    def peek(self, key: Hashable) -> pa.Table | None:
-        """Return the table of a key, if it is there."""
+    def peek(self, key: Hashable) -> Any:
+        """Return what is kept by a key; None where nothing is."""
         with self._lock:
             found = self._held.get(key)
             if found is not None:
                 self._held.move_to_end(key)
             return found
 
-    def put(self, key: Hashable, table: pa.Table) -> None:
+    def put(self, key: Hashable, table: Sized) -> None:
         """Keep the table of a key, if it is not too large and none is there."""
-        size = table.nbytes + _OVERHEAD
         with self._lock:
-            if key not in self._held and size <= self._capacity // _LARGEST_SHARE:
-                self._held[key] = table
-                self._bytes += size
-                self._shrink()
+            if key not in self._held:
+                self._keep(key, table)
+
+    def replace(self, key: Hashable, table: Sized | None) -> None:
+        """Keep what a key stands for from now on, if it is not too large; None: nothing."""
+        with self._lock:
+            self._let_go(key)
+            if table is not None:
+                self._keep(key, table)
 
     def drop(self, wanted: Callable[[Hashable], bool]) -> None:
         """Let go of the tables whose keys are wanted."""
         with self._lock:
             for key in [key for key in self._held if wanted(key)]:
-                self._bytes -= self._held.pop(key).nbytes + _OVERHEAD
+                self._let_go(key)
 
-    def _shrink(self) -> None:
-        while self._bytes > self._capacity:
-            _, dropped = self._held.popitem(last=False)
-            self._bytes -= dropped.nbytes + _OVERHEAD
+    def _keep(self, key: Hashable, table: Sized) -> None:
+        size = table.nbytes + _OVERHEAD
+        if size <= self._capacity // _LARGEST_SHARE:
+            self._held[key] = table
+            self._bytes += size
+            while self._bytes > self._capacity:
+                self._let_go(next(iter(self._held)))
+
+    def _let_go(self, key: Hashable) -> None:
+        held = self._held.pop(key, None)
+        self._bytes -= 0 if held is None else held.nbytes + _OVERHEAD
+
+
+CACHE = TableCache()
+"""Of this process, whatever runs in it: as large as the greatest that one of its sessions asked for."""

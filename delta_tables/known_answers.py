@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
+from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.state_reader import Fold
 from patternlake.delta_tables.table_logs import TableVersion
 
-_BYTES, _LARGEST = 16 << 20, 1 << 20
-"""Bytes that all answers together may take, and one of them."""
-_OVERHEAD, _PATH = 1024, 200
-"""Bytes that an answer takes beside its values, and those of the path of a file, about."""
+_LARGEST = 1 << 20
+"""Bytes that an answer may take."""
+_PATH = 200
+"""Bytes of the path of a file, about."""
 _MOST_PIECES = 16
 _MOST_ROWS = _LARGEST // 4
 """Rows of an answer that is kept, at most: to add up the bytes of a thousand pieces takes longer than to read them."""
@@ -29,17 +28,24 @@ class _Answer:
     rows: pa.Table
 
     @cached_property
-    def bytes(self) -> int:
-        return int(self.rows.nbytes) + _OVERHEAD + _PATH * len(self.paths)
+    def nbytes(self) -> int:
+        return int(self.rows.nbytes) + _PATH * len(self.paths)
 
 
 class KnownAnswers:
-    """Answers to questions about tables, by question; those that were asked least recently go first."""
+    """Answers to questions about the tables of a database, by question.
 
-    def __init__(self) -> None:
-        self._held: OrderedDict[Hashable, _Answer] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
+    Parameters
+    ----------
+    cache
+        What keeps them.
+    location
+        Of the database.
+    """
+
+    def __init__(self, cache: TableCache, location: str) -> None:
+        self._cache = cache
+        self._location = location
 
     def get(
         self,
@@ -61,10 +67,8 @@ class KnownAnswers:
         fold
             What is to be made of the rows before they are kept.
         """
-        with self._lock:
-            known = self._held.get(question)
-            if known is not None:
-                self._held.move_to_end(question)
+        key = (self._location, "what is known", question)
+        known: _Answer | None = self._cache.peek(key)
         if known is not None and known.paths is version.paths:
             return known.rows
         if known is not None and known.paths <= version.paths:
@@ -75,16 +79,7 @@ class KnownAnswers:
         else:
             rows = read(version.files)
         rows = rows if fold is None else fold(rows)
-        self._keep(question, _Answer(version.paths, rows))
+        answer = _Answer(version.paths, rows)
+        small = rows.num_rows <= _MOST_ROWS and answer.nbytes <= _LARGEST
+        self._cache.replace(key, answer if small else None)
         return rows
-
-    def _keep(self, question: Hashable, answer: _Answer) -> None:
-        with self._lock:
-            former = self._held.pop(question, None)
-            self._bytes -= 0 if former is None else former.bytes
-            if answer.rows.num_rows > _MOST_ROWS or answer.bytes > _LARGEST:
-                return
-            self._held[question] = answer
-            self._bytes += answer.bytes
-            while self._bytes > _BYTES:
-                self._bytes -= self._held.popitem(last=False)[1].bytes

@@ -16,7 +16,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.conditional_commits import commit_conditionally
 from patternlake.delta_tables.database import WRITER_VERSION, Database
 from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.file_cache import CACHE
 from patternlake.delta_tables.locations import check_location, has_scheme, plain
 from patternlake.delta_tables.preparing import prepare
 from patternlake.delta_tables.quoting import identifier, literal
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-
-_CACHE = TableCache(64 << 20)
 
 
 def open_database(
@@ -145,4 +143,4 @@ def _directly(folder: str) -> DirectReader | None:
 @lru_cache(maxsize=8)
 def _reader(folder: str) -> DirectReader:
     """One for all that open a database: to open the logs of its tables takes longer than to bring them up to date."""
-    return DirectReader(folder, _CACHE)
+    return DirectReader(folder, CACHE)

@@ -6,16 +6,15 @@ and to open a file takes longer than to write its rows. The files of a Delta tab
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
-from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.file_cache import CACHE
 
 _SMALL = 256 << 10
-_few = TableCache(16 << 20)
-"""Rows by path of their file, those that take up to `_SMALL` bytes."""
-_many = TableCache(32 << 20)
-"""Others, which would drive out many small ones; none takes more than a quarter of all these bytes."""
+_FEW, _MANY = "few rows written", "many rows written"
 
 
 def hold(file: str, rows: pa.Table) -> None:
@@ -24,14 +23,14 @@ def hold(file: str, rows: pa.Table) -> None:
     if small and rows.get_total_buffer_size() > 2 * _SMALL:
         # A few rows of many would keep the others.
         rows = rows.take(pa.array(np.arange(rows.num_rows)))
-    (_few if small else _many).put(file, rows)
+    CACHE.put((_FEW if small else _MANY, file), rows)
 
 
-def few(file: str) -> pa.Table | None:
-    """Return the rows of a file, if they are kept and few."""
-    return _few.peek(file)
+def few(file: str) -> Any:
+    """Return the rows of a file, if they are kept and few; else None."""
+    return CACHE.peek((_FEW, file))
 
 
-def many(file: str) -> pa.Table | None:
-    """Return the rows of a file, if they are kept and not few."""
-    return _many.peek(file)
+def many(file: str) -> Any:
+    """Return the rows of a file, if they are kept and not few; else None."""
+    return CACHE.peek((_MANY, file))

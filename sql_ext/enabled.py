@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
+from patternlake.delta_tables.file_cache import CACHE
 from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made, StateReader
@@ -33,7 +33,8 @@ _Read = TypeVar("_Read")
 _DATABASE = "spark.patternlake.database"
 """Of a session: the database that its functions answer from."""
 CACHE_BYTES = "spark.patternlake.cacheBytes"
-"""Bytes of state files that the driver's process keeps."""
+"""Bytes of state files, rows and answers that the driver's process keeps; workers keep a part of that."""
+DEFAULT_CACHE_BYTES = 256 << 20
 _READERS = ("auto", "direct", "spark")
 # Schemes as Hadoop spells them, and as delta-rs does.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfss"}
@@ -51,8 +52,6 @@ class _Enabled:
 
 _APPLICATIONS: dict[str, dict[str, _Enabled]] = {}
 """By Spark application: its enabled databases by name, the last one last."""
-_CACHE = TableCache(0)
-"""Of all sessions of the process: as large as the greatest that one of them asked for."""
 
 
 def use(database: Database, storage_options: Mapping[str, str] | None = None) -> tuple[str, str] | None:
@@ -71,7 +70,7 @@ def use(database: Database, storage_options: Mapping[str, str] | None = None) ->
     if held is None or plain(held.location) != plain(database.location) or storage_options is not None:
         place = _as_delta_rs(database.location)
         options = {**options_of_spark(spark, database.location), **(storage_options or {})}
-        direct = None if place is None else DirectReader(place, _CACHE, options)
+        direct = None if place is None else DirectReader(place, CACHE, options)
         held = _Enabled(database.location, direct, Learned(database.location, ObservedSelectivities(database)))
     known[database.name] = held
     spark.conf.set(_DATABASE, database.name)
@@ -101,9 +100,9 @@ def lake_of(spark: SparkSession, database: str | None = None) -> Lake:
         raise StateError("no database is enabled in this session; call patternlake.enable(spark, …) first")
     if name not in known:
         raise ArgumentError(f"there is no enabled database {name!r}; enabled: {', '.join(known)}")
-    _CACHE.reserve(read_size(spark, CACHE_BYTES, DEFAULT_BYTES))
+    CACHE.reserve(read_size(spark, CACHE_BYTES, DEFAULT_CACHE_BYTES))
     opened = Database(spark, name, known[name].location)
-    return Lake(opened, _reader(opened, known[name].direct), _CACHE, known[name].learned)
+    return Lake(opened, _reader(opened, known[name].direct), CACHE, known[name].learned)
 
 
 def lake_of_object(spark: SparkSession, name: object) -> tuple[Lake, object]:

@@ -131,16 +131,17 @@ def test_a_later_version_of_an_empty_table_is_empty(tmp_path: Path) -> None:
 
 
 def test_answers_that_take_too_much_are_not_kept(reader: DirectReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    for bytes_, kept in ((1 << 20, 2), (2500, 1), (1000, 0)):
-        known = KnownAnswers()
-        monkeypatch.setattr(known_answers, "_BYTES", bytes_)
-        monkeypatch.setattr(known_answers, "_LARGEST", bytes_)
+    for largest, kept in ((1 << 20, 2), (100, 0)):
+        cache = TableCache()
+        known = KnownAnswers(cache, "here")
+        monkeypatch.setattr(known_answers, "_LARGEST", largest)
         read: list[str] = []
         version = reader._logs.current("streams")
         for question in ("one", "other", "other", "one"):
             found = known.get(question, version, lambda files: read.append(question) or files.select(["path"]))  # noqa: B023
             assert found.num_rows == 2
         assert len(read) == 4 - kept
+        assert (cache.bytes > 0) == (kept > 0)
 
 
 @pytest.mark.parametrize(
