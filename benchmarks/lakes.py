@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import expr
 
 from benchmarks.events import source
 from benchmarks.measuring import PeakMemory, seconds
@@ -111,12 +112,26 @@ def new_folder(name: str) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def make_lake(spark: SparkSession, folder: Path, events: int) -> Lake:
-    """Make events and ingest them, in batches of `CHUNK`, into the database at ``folder/state``."""
+def make_lake(spark: SparkSession, folder: Path, events: int, name: str | None = None) -> Lake:
+    """Make events and ingest them, in batches of `CHUNK`, into the database at ``folder/state``.
+
+    Parameters
+    ----------
+    spark
+        A session of `sessions.spark_session`.
+    folder
+        Where the source and the database lie.
+    events
+        How many.
+    name
+        SQL text of the names, over the columns of `events.source`; theirs where none is given.
+    """
     lake = Lake(open_database(spark, "patternlake", str(folder / "state")), folder, events, {"ingest": 0.0})
     configuration = stream_configuration(folder / "source")
     for first in range(0, events, CHUNK):
         part = source(spark, events, first, min(first + CHUNK, events))
+        if name is not None:
+            part = part.withColumn("action", expr(name))
         part.write.mode("append").parquet(str(folder / "source"))
         with PeakMemory(spark) as peak:
             taken = seconds(lambda: ingest(lake.db, STREAM, configuration))
