@@ -7,8 +7,8 @@
 `maintain` describes it, two events agree in `s` rarely, and one is less than another in half of all cases.
 
 **Calls**: each in a new process, after a call of another pattern that has loaded what there is to load. *guessed*: with
-nothing known, and `spark.patternlake.learn` off; *first*: with nothing known, as it is; *second*: by what the first one
-has written at its end. All have the same rows, and all change their plan on the way where it is far off
+nothing known, and `spark.patternlake.learn` off; *first*: with nothing known, as it is; *second*: the same pattern once
+more in one process. All have the same rows, and all change their plan on the way where it is far off
 (`spark.patternlake.replanFactor`); *stays*: *guessed* without that.
 
 **A warm call** (`--warm`): of a small pattern with a condition, what functions remember dropped before each, with and
@@ -28,13 +28,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 import yaml
-from deltalake import DeltaTable
 
 import patternlake
 from benchmarks.lakes import FOLDER, new_folder
 from benchmarks.measuring import median, seconds, side_by_side
 from benchmarks.sessions import ask, spark_session
-from patternlake.delta_tables.catalogue import TABLES
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.sql_ext.lake import LEARN, REPLAN_FACTOR
 
@@ -86,6 +84,8 @@ def asked(folder: Path, way: str) -> dict[str, object]:
         if way == "stays":
             spark.conf.set(REPLAN_FACTOR, "0")
         ask(spark, question(OTHER))
+        if way == "second":
+            ask(spark, question(PATTERN))
         found: list[object] = []
         taken = seconds(lambda: found.extend(map(tuple, ask(spark, question(PATTERN)))))
         plan = spark.sql(f"SELECT plan FROM explain_pattern('skewed', '{PATTERN}') WHERE line = 1").collect()[0][0]
@@ -100,11 +100,6 @@ def in_a_process(folder: Path, way: str) -> dict[str, object]:
     return found
 
 
-def forget(folder: Path) -> None:
-    """Delete what was observed."""
-    DeltaTable(str(folder / "state" / TABLES["observed_selectivities"].log)).delete()
-
-
 def measure(n: int, rounds: int) -> None:
     """Ask, and print."""
     with new_folder(f"learned_plans_{n}") as folder:
@@ -115,7 +110,6 @@ def measure(n: int, rounds: int) -> None:
         taken: dict[str, list[float]] = {way: [] for way in WAYS}
         rows: set[str] = set()
         for _ in range(rounds):
-            forget(folder)
             for way in WAYS:
                 said = in_a_process(folder, way)
                 taken[way].append(float(str(said["seconds"])))

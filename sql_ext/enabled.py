@@ -20,7 +20,6 @@ from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, 
 from patternlake.delta_tables.store_errors import list_folders
 from patternlake.delta_tables.store_options import options_of_spark
 from patternlake.delta_tables.table_logs import Seen, UnreadableError, one_look
-from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.sql_ext.lake import READER, Lake, in_own_session
 from patternlake.sql_ext.learning import Learned
 from patternlake.sql_ext.size_settings import read_size
@@ -71,7 +70,7 @@ def use(database: Database, storage_options: Mapping[str, str] | None = None) ->
         place = _as_delta_rs(database.location)
         options = {**options_of_spark(spark, database.location), **(storage_options or {})}
         direct = None if place is None else DirectReader(place, CACHE, options)
-        held = _Enabled(database.location, direct, Learned(database.location, ObservedSelectivities(database)))
+        held = _Enabled(database.location, direct, Learned(database.location))
     known[database.name] = held
     spark.conf.set(_DATABASE, database.name)
     return before

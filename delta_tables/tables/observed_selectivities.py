@@ -1,7 +1,7 @@
-"""Table `observed_selectivities`: how often conditions of exact patterns held, as runs saw them.
+"""Table `observed_selectivities`: how often conditions of exact patterns held, as runs of kept patterns saw them.
 
-Sessions append to it beside their answers, which never depend on it: only plans do, and how long matching takes. So its
-rows belong to no batch, nobody waits for them, and whoever wants them gone deletes them.
+No answer depends on it: only plans do, and how long matching takes. So its rows belong to no batch, and whoever wants
+them gone deletes them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -21,7 +21,14 @@ from patternlake.delta_tables.arrow_rows import FewRows, of_tuples
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table import Column, LogName, Table
-from patternlake.udfs.kleene.plans.observations import HALF_LIFE, JudgedCondition, Observation, merge_observations
+from patternlake.delta_tables.told_by_tasks import Observed
+from patternlake.udfs.kleene.plans.observations import (
+    HALF_LIFE,
+    LEAST_JUDGED,
+    JudgedCondition,
+    Observation,
+    merge_observations,
+)
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -33,6 +40,10 @@ KEPT = timedelta(days=90)
 """A condition that nobody has asked for so long is forgotten."""
 MOST_KEPT = 1000
 """Conditions of one stream that are kept: those that were judged last."""
+DIFFERS = 1.25
+"""A share is news where it is so many times what was known, or less than it by as much."""
+LASTS = 86_400_000_000
+"""Microseconds after which what is known is confirmed, so that it is not taken for forgotten."""
 _WRITERS = 64
 """Names that rows may be written under; Delta remembers each for ever."""
 _FEW_BYTES = 64 << 20
@@ -114,16 +125,21 @@ class ObservedSelectivities:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @property
-    def without_spark(self) -> bool:
-        """Whether rows are written without Spark."""
-        return self._database.lock(TABLE.name) is not None
+    def tell(self, stream: int, found: Observed) -> None:
+        """Write down what a run found in a stream, where it is news.
+
+        Where others are writing at this moment, it is left to the next run.
+        """
+        at = timestamps.to_micros(timestamps.now())
+        own = {(stream, condition): Observation(float(n), float(held), at) for condition, (n, held) in found.items()}
+        own = {key: one.limited() for key, one in own.items() if one.judged >= LEAST_JUDGED}
+        stored = read_observations(self._database.state) if own else {}
+        news = {key: one for key, one in own.items() if _is_news(stored.get(key), one)}
+        if news and not self.append(news):
+            logger.info("what was observed of %d conditions is not written: others are writing", len(news))
 
     def append(self, observations: Observations) -> bool:
-        """Write observations down; whether it was done. They may not be where others are writing at this moment.
-
-        May be called by any thread, whatever the session is doing.
-        """
+        """Write observations down; whether it was done. They may not be where others are writing at this moment."""
         lock = self._database.lock(TABLE.name)
         if lock is None:
             self._insert(observations)
@@ -134,21 +150,20 @@ class ObservedSelectivities:
             return held and direct_writer.append(lock.folder, _rows(observations), application=name, version=version)
 
     def _insert(self, observations: Observations) -> None:
-        """Write through Spark, by a statement: a frame that is made here would become the process's active session."""
-        spark = self._database.spark
-        session: Any = spark._jsparkSession
+        """Write through Spark."""
         values = ", ".join(
             f"({stream}, {literal(condition.predicate)}, {literal(condition.given)}, {one.judged!r}D, {one.held!r}D, "
             f"timestamp_micros({one.at}))"
             for (stream, condition), one in observations.items()
         )
-        own = type(spark)(spark.sparkContext, session.cloneSession())
-        own.sql(f"INSERT INTO {self._database.log(TABLE.name)} ({', '.join(TABLE.column_names)}) VALUES {values}")
+        self._database.spark.sql(
+            f"INSERT INTO {self._database.log(TABLE.name)} ({', '.join(TABLE.column_names)}) VALUES {values}"
+        )
 
     def condense(self) -> None:
         """Add up what can be added up, and forget what nobody asks for any more.
 
-        May run beside sessions that write: rows that are newer than all that were read stay.
+        May run beside jobs that write: rows that are newer than all that were read stay.
         """
         database = self._database
         rows = database.state.rows(TABLE.name, TABLE.column_names)
@@ -162,6 +177,15 @@ class ObservedSelectivities:
         replace = partial(direct_rewriting.replace, where=where, rows=few.rows, only=None, most_bytes=_FEW_BYTES)
         writes.replace(database.log(TABLE.name), few, condition, lock=lock, directly=replace)
         logger.info("observed selectivities: %d rows became %d", rows.num_rows, len(kept))
+
+
+def _is_news(stored: Observation | None, own: Observation) -> bool:
+    """Whether an observation changes what is known."""
+    if stored is None or stored.judged < LEAST_JUDGED or own.at - stored.at > LASTS:
+        return True
+    # One that never held may hold in half of a further combination: no share is zero.
+    few, many = sorted((one.held + 0.5) / (one.judged + 1) for one in (stored, merge_observations([stored, own])))
+    return many > DIFFERS * few
 
 
 def _worth_keeping(observations: Observations, since: int) -> dict[tuple[int, JudgedCondition], Observation]:

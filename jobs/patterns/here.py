@@ -17,15 +17,18 @@ from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.pattern_sources import ends_of, events_of, kept_events_of
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.tables.pattern_state import keeps_anew
+from patternlake.delta_tables.told_by_tasks import Observed
 from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few
 from patternlake.jobs.patterns.carried import carried_here
 from patternlake.udfs.kept_attributes import keep_attributes
 from patternlake.udfs.kleene.batch import BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
 from patternlake.udfs.kleene.finality import Moment
+from patternlake.udfs.kleene.plans.judged_conditions import observed_in
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.request import KleeneReads
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
+from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.partitions import partition_codes
 from patternlake.udfs.record_batches import columns_of, together
 
@@ -52,12 +55,15 @@ class Found:
         The kept events that these replace and that are to be closed, all of their partitions; None: there are none.
     carried
         What is left to the next batch.
+    observed
+        How often conditions held.
     """
 
     matches: pa.Table
     events: pa.Table
     replaced: pa.Table | None
     carried: Carried
+    observed: Observed
 
 
 @dataclass(frozen=True)
@@ -102,11 +108,12 @@ class FewEvents:
         waiting = codes = None
         if self._by_rows:
             given, waiting, codes = self._that_matter(given[0], given[1] if others else None)
-        made = self._made(together(given), codes)
+        work = Work()
+        made = self._made(together(given), codes, work)
         if made is None:
             return None
         replaced = given[1] if self._by_rows and len(given) > 1 else None
-        return self._told(made, given[0], replaced, waiting)
+        return self._told(made, given[0], replaced, waiting, observed_in(self.pattern, work))
 
     @cached_property
     def sources(self) -> list[Gather]:
@@ -155,12 +162,13 @@ class FewEvents:
         codes_given = np.concatenate([codes_given, old[again]])
         return [*given, former.filter(pa.array(again))], former.filter(pa.array(~again)), codes_given
 
-    def _made(self, given: pa.Table, codes: NDArray[np.int64] | None) -> list[pa.Table] | None:
+    def _made(self, given: pa.Table, codes: NDArray[np.int64] | None, work: Work) -> list[pa.Table] | None:
         """What `batch_rows` makes of events; None where that is too much to hold."""
         made = []
         rows = 0
         kept_events = self.reach if self._by_rows else None
-        for table in batch_rows(self.reads.request, 0, columns_of(given), kept_events=kept_events, codes=codes):
+        rows_given = columns_of(given)
+        for table in batch_rows(self.reads.request, 0, rows_given, kept_events=kept_events, codes=codes, work=work):
             made.append(table)
             rows += table.num_rows
             if rows > _MOST_ROWS:
@@ -168,7 +176,12 @@ class FewEvents:
         return made
 
     def _told(
-        self, made: list[pa.Table], events: pa.Table, replaced: pa.Table | None, waiting: pa.Table | None
+        self,
+        made: list[pa.Table],
+        events: pa.Table,
+        replaced: pa.Table | None,
+        waiting: pa.Table | None,
+        observed: Observed,
     ) -> Found:
         """What is written; `waiting`: the kept events that stay as they are."""
         matches, kept = (_of_kind(made, kind) for kind in (MATCH, EVENT))
@@ -183,7 +196,7 @@ class FewEvents:
         else:
             since = None if self.carried is None else self.carried.from_time
             carried = Carried(before, *carried_here(before, self.pattern, self.reach, events, since))
-        return Found(matches, kept, replaced, carried)
+        return Found(matches, kept, replaced, carried, observed)
 
     @property
     def _by_rows(self) -> bool:

@@ -22,8 +22,10 @@ from patternlake.delta_tables.event_ranks import dealing_of
 from patternlake.delta_tables.gathering import Deal, collect, deal
 from patternlake.delta_tables.measure_columns import check_measures
 from patternlake.delta_tables.snapshots import Snapshot, earliest_event
+from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.delta_tables.tables.pattern_state import PatternStateReader, keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.delta_tables.told_by_tasks import FromTasks, Gathered, Observed, add_up
 from patternlake.jobs.configuration.file import PatternConfiguration
 from patternlake.jobs.contexts import in_own_session_when_needed, keep_evaluated
 from patternlake.jobs.following import Work, follow, next_batch
@@ -33,9 +35,11 @@ from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError, StateError
 from patternlake.udfs.kleene.batch import ADVANCED, BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
+from patternlake.udfs.kleene.plans.judged_conditions import observed_in
 from patternlake.udfs.kleene.request import KleeneReads, check_request
 from patternlake.udfs.kleene.result import ROWS
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
+from patternlake.udfs.kleene.work import Work as Matching
 from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
 from patternlake.udfs.record_batches import BATCH_ROWS, columns_of, together
@@ -144,7 +148,8 @@ class _Builder:
         few_found = self._few.found()
         if few_found is not None:
             return self._publish_few(few_found)
-        with keep_evaluated(self._found()) as found:
+        told = self.db.spark.sparkContext.accumulator([], Gathered())
+        with keep_evaluated(self._found(FromTasks(told, self.db.location, batch.stream_id))) as found:
             counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
             if counts.get(MATCH):
                 batch.append(MATCHES, self._matches(found))
@@ -157,7 +162,9 @@ class _Builder:
             self.reach,
             None if self.carried is None else self.carried.from_time,
         )
-        return self._publish(counts.get(MATCH, 0), carried)
+        publication = self._publish(counts.get(MATCH, 0), carried)
+        self._tell(add_up(observed for _, _, observed in told.value))
+        return publication
 
     def _keep(self, found: DataFrame, count: int) -> None:
         """Write kept events, so many of advanced partitions, and let those that they replace count no longer."""
@@ -179,7 +186,9 @@ class _Builder:
         if found.replaced is not None and found.replaced.num_rows:
             parts, positions = (found.replaced[name].combine_chunks() for name in (PART, "position"))
             batch.close_partitions(STATE, parts, positions=positions)
-        return self._publish(found.matches.num_rows, found.carried)
+        publication = self._publish(found.matches.num_rows, found.carried)
+        self._tell(found.observed)
+        return publication
 
     def _publish(self, matches: int, carried: Carried) -> Publication:
         batch = self.batch
@@ -189,6 +198,10 @@ class _Builder:
             watermark=self.stream.watermark,
             state=carried.state,
         )
+
+    def _tell(self, observed: Observed) -> None:
+        """Let the plans of later calls know how often conditions held."""
+        ObservedSelectivities(self.db).tell(self.batch.stream_id, observed)
 
     @cached_property
     def carried(self) -> Carried | None:
@@ -236,8 +249,8 @@ class _Builder:
         snapshot = Snapshot(self.db.state, None)
         return snapshot.name_counts(BatchRange(stream.object_id, stream.base_batch, stream.batch_id), MOST_NAMES)
 
-    def _found(self) -> DataFrame:
-        """What `batch_rows` makes of new events and of those that are kept."""
+    def _found(self, observer: FromTasks) -> DataFrame:
+        """What `batch_rows` makes of new events and of those that are kept; `observer` is told what tasks observe."""
         request, portions = self.reads.request, self.reads.request.portions
         kept_events = self.reach if self.by_rows else None
         events, *others = sources = self._few.sources
@@ -247,9 +260,10 @@ class _Builder:
 
         def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, (given, *more) in dealt.read(batches):
-                rows = together([dealing.ranked(given), *more])
-                for made in batch_rows(request, number + portions.low, columns_of(rows), kept_events=kept_events):
+                rows, work = columns_of(together([dealing.ranked(given), *more])), Matching()
+                for made in batch_rows(request, number + portions.low, rows, kept_events=kept_events, work=work):
                     yield from made.to_batches(max_chunksize=BATCH_ROWS)
+                observer.tell(observed_in(request.pattern, work))
 
         return blobs.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
 

@@ -20,6 +20,7 @@ from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.layout import KEY
 from patternlake.delta_tables.measure_columns import check_names
 from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.told_by_tasks import FromTasks
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
 from patternlake.sql_ext.answering.declaration import Answer
@@ -32,7 +33,6 @@ from patternlake.sql_ext.learning import from_tasks
 from patternlake.sql_ext.measured_rows import found_schema, names_found, with_measures
 from patternlake.sql_ext.spark_definitions import with_definitions
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
-from patternlake.sql_ext.told_by_tasks import FromTasks
 from patternlake.sql_ext.unseen import tell_unseen, tell_unseen_key
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.dealing import Dealing

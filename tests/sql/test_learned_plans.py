@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from naive.observed_shares import Run, share
+from sql.pattern_lake import PatternStream
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, by_tasks, call, shared
 
 import patternlake
 from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities, read_observations
-from patternlake.sql_ext import enabled, learning
+from patternlake.jobs import few
+from patternlake.sql_ext import enabled
 from patternlake.sql_ext.enabled import lake_of
 from patternlake.sql_ext.lake import LEARN
 from patternlake.sql_ext.learning import Learned
@@ -28,31 +30,33 @@ if TYPE_CHECKING:
 
 SKEWED = "A ; B ; C WHERE A.s = B.s AND B.x < C.x WITHIN 30 EVENTS"
 """An equality is guessed to hold more rarely than an order; here it is the other way round."""
+ATTRIBUTES = {"x": "double", "s": "string"}
 GUESSED, LEARNED = "plan ((A B) C) (cheapest)", "plan (A (B C)) (cheapest)"
 VIEW = f"{DATABASE}.observed_selectivities"
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SketchLake]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learning, "PAUSE", 3600.0)  # what is written is written by the tests
-        yield shared(spark, tmp_path_factory)
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SketchLake:
+    return shared(spark, tmp_path_factory)
 
 
 def skewed(lake: SketchLake, name: str) -> Stream:
     """A and B always agree in `s`, and hardly a B is less than a C."""
     if name not in lake.streams:
-        rng = random.Random(11)
-        low = {"A": 0, "B": 9, "C": 0}
-        events = [
-            E(number * 1000, letter, None, {"x": low[letter] + rng.random() * 10, "s": "day"})
-            for number, letter in enumerate("ABC" * 100)
-        ]
-        stream = {"attributes": {"x": "double", "s": "string"}}
-        made = lake.streams[name] = Stream(lake, name, {}, stream)
-        made.write(events)
+        made = lake.streams[name] = Stream(lake, name, {}, {"attributes": ATTRIBUTES})
+        made.write(skewed_events())
         made.ingest()
     return lake.streams[name]
+
+
+def skewed_events() -> list[E]:
+    """The events of such a stream."""
+    rng = random.Random(11)
+    low = {"A": 0, "B": 9, "C": 0}
+    return [
+        E(number * 1000, letter, None, {"x": low[letter] + rng.random() * 10, "s": "day"})
+        for number, letter in enumerate("ABC" * 100)
+    ]
 
 
 def plan(lake: SketchLake, stream: Stream, **arguments: Any) -> str:
@@ -72,13 +76,18 @@ def in_another_process(lake: SketchLake) -> None:
     patternlake.enable(lake.spark, database=DATABASE, location=lake.location)
 
 
+def table_of(lake: SketchLake) -> ObservedSelectivities:
+    """What writes the table."""
+    return ObservedSelectivities(open_database(lake.spark, DATABASE, lake.location))
+
+
 def told(lake: SketchLake, stream: Stream) -> list[tuple[str, str, float]]:
     """What the view has of a stream."""
     rows = lake.rows(f"SELECT * FROM {VIEW} WHERE stream = {literal(stream.name)} ORDER BY predicate")
     return [(row["predicate"], row["given"], row["share"]) for row in rows]
 
 
-def test_what_a_call_observes_plans_the_next_one_in_this_session_and_in_others(lake: SketchLake) -> None:
+def test_what_a_call_observes_plans_the_next_ones_of_its_process_and_is_written_nowhere(lake: SketchLake) -> None:
     stream = skewed(lake, "learned")
     assert plan(lake, stream) == GUESSED
     found = count(lake, stream)
@@ -87,15 +96,26 @@ def test_what_a_call_observes_plans_the_next_one_in_this_session_and_in_others(l
     lines = [row[0] for row in lake.rows(f"SELECT plan FROM {text} WHERE plan LIKE 'seen: %'")]
     assert [line.split(" holds in ")[0] for line in lines] == ["seen: A.s = B.s", "seen: B.x < C.x"]
     assert count(lake, stream, max_matches=10_000) == found
-    assert told(lake, stream) == []  # nobody has waited for a write
-    lake_of(lake.spark).learned.write()
+    assert told(lake, stream) == []
+    in_another_process(lake)
+    assert plan(lake, stream) == GUESSED
+    assert count(lake, stream) == found
+
+
+@pytest.mark.parametrize("tasks", [False, True])
+def test_what_a_kept_pattern_observes_plans_the_calls_of_all_processes(
+    lake: SketchLake, tasks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if tasks:
+        monkeypatch.setattr(few, "FEW_EVENTS", 0)
+    stream = PatternStream(lake, f"kept {tasks}", {f"all {tasks}": {"query": SKEWED}}, attributes=ATTRIBUTES)
+    stream.take(skewed_events())
     equal, less = told(lake, stream)
     assert equal == ("A.s = B.s", "", 1.0)
     assert less[:2] == ("B.x < C.x", "")
     assert 0 < less[2] < 0.05
     in_another_process(lake)
     assert plan(lake, stream) == LEARNED
-    assert count(lake, stream) == found
 
 
 def test_what_spark_s_tasks_observe_is_kept_as_well(lake: SketchLake) -> None:
@@ -164,10 +184,11 @@ def test_a_question_of_an_earlier_moment_is_planned_by_what_was_published_then(l
 
 def test_what_is_deleted_is_forgotten(lake: SketchLake) -> None:
     stream = skewed(lake, "what is deleted")
-    count(lake, stream)
-    lake_of(lake.spark).learned.write()
-    assert plan(lake, stream) == LEARNED
     number = stream.publications("ingest")[-1]["stream_id"]
+    observed = {JudgedCondition("A.s = B.s", ""): (1000, 1000), JudgedCondition("B.x < C.x", ""): (1000, 1)}
+    table_of(lake).tell(number, observed)
+    in_another_process(lake)
+    assert plan(lake, stream) == LEARNED
     lake.rows(f"DELETE FROM {DATABASE}.observed_selectivities_log WHERE stream_id = {number}")
     assert plan(lake, stream) == GUESSED
 
@@ -178,7 +199,7 @@ def test_the_view_adds_up_as_the_oracle_says_and_maintain_changes_nothing_of_it(
     now = timestamps.to_micros(timestamps.now())
     rng = random.Random(4)
     runs = [Run(judged, rng.randint(0, judged), now - rng.randint(0, 10**12)) for judged in (200, 5000, 900, 3_000_000)]
-    table = lake_of(lake.spark).learned._table
+    table = table_of(lake)
     for run in runs:
         one = Observation(run.judged, run.held, run.at).limited()
         assert table.append({(number, JudgedCondition("A.x < 'it''s'", "")): one})
@@ -215,13 +236,9 @@ def test_rows_are_the_same_whatever_the_table_says(lake: SketchLake) -> None:
 
 def test_where_only_spark_may_write_it_does_and_reads_beside_the_calls(lake: SketchLake) -> None:
     database = Database(lake.spark, DATABASE, lake.location)
-    table = ObservedSelectivities(database)
-    assert not table.without_spark
     odd = JudgedCondition("A.s = 'it''s \\\\ ; DROP'", "big AS x > 5")
-    one = Learned("elsewhere", table)
-    one.tell(77, {odd: (1000, 1), JudgedCondition("A.x < 3", ""): (10**9, 10**9)})
-    one.write()
-    other, reader = Learned("elsewhere", table), SparkReader(lake.spark, database.log)
+    ObservedSelectivities(database).tell(77, {odd: (1000, 1), JudgedCondition("A.x < 3", ""): (10**9, 10**9)})
+    other, reader = Learned("elsewhere"), SparkReader(lake.spark, database.log)
     other.look(reader)
     for thread in threading.enumerate():
         if thread.name == "patternlake-learning":

@@ -1,10 +1,9 @@
-"""What sessions learn of conditions, in a table without Spark: told, written, read by others, forgotten."""
+"""What is learned of conditions: by a process for itself, and in a table that a job writes and sessions read."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.tables import observed_selectivities
 from patternlake.delta_tables.tables.observed_selectivities import TABLE, ObservedSelectivities, read_observations
+from patternlake.delta_tables.told_by_tasks import add_up
 from patternlake.sql_ext import learning
 from patternlake.sql_ext.learning import Learned
 from patternlake.udfs.kleene.plans.observations import JudgedCondition, Observation
@@ -47,7 +47,7 @@ class Lake:
 
     def session(self) -> Learned:
         """What a session of another process has that begins at this moment."""
-        made = Learned(str(self.folder), self.table)
+        made = Learned(str(self.folder))
         made.look(self.reader)
         return made
 
@@ -64,61 +64,44 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path)
 
 
-@pytest.fixture(autouse=True)
-def by_hand() -> Iterator[None]:
-    """Nothing is written but where a test says so."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learning, "PAUSE", 3600.0)
-        yield
-        for learned in list(learning._EVERYWHERE):
-            if learned._timer is not None:
-                learned._timer.cancel()
-
-
 def share(learned: Learned, condition: JudgedCondition = RISING) -> float | None:
     found = learned.seen(STREAM)(condition)
     return None if found is None else found.share
 
 
-def test_what_is_told_is_known_at_once_and_after_a_write_in_other_sessions(lake: Lake) -> None:
+def test_what_a_question_tells_is_known_to_its_process_and_written_nowhere(lake: Lake) -> None:
     one = lake.session()
     one.tell(STREAM, {RISING: (1000, 10)})
     assert share(one) == 0.01
     assert share(lake.session()) is None
-    one.write()
-    assert share(one) == 0.01
+    assert lake.rows() == []
+    assert one.seen(STREAM + 1)(RISING) is None
+
+
+def test_what_a_job_tells_is_known_to_all_when_they_look(lake: Lake) -> None:
+    one = lake.session()
+    lake.table.tell(STREAM, {RISING: (1000, 10)})
     assert share(lake.session()) == 0.01
-    assert lake.session().seen(STREAM + 1)(RISING) is None
+    one.look(lake.reader)  # it has looked a moment ago
+    assert share(one) is None
+    one.look(lake.reader, at_once=True)
+    assert share(one) == 0.01
 
 
-def test_a_session_sees_what_another_has_written_when_it_looks(lake: Lake) -> None:
-    one, other = lake.session(), lake.session()
-    one.tell(STREAM, {RISING: (1000, 10)})
-    one.write()
-    other.look(lake.reader)  # it has looked a moment ago
-    assert share(other) is None
-    other.look(lake.reader, at_once=True)
-    assert share(other) == 0.01
+def test_what_jobs_and_the_own_process_observe_adds_up(lake: Lake) -> None:
+    for held in (100, 500):
+        lake.table.tell(STREAM, {RISING: (1000, held)})
+    one = lake.session()
+    one.tell(STREAM, {RISING: (1000, 300)})
+    assert share(one) == pytest.approx(0.3, rel=1e-6)
 
 
-def test_what_two_sessions_observe_adds_up(lake: Lake) -> None:
-    sessions = [lake.session(), lake.session()]
-    for session, held in zip(sessions, (100, 500), strict=True):
-        session.tell(STREAM, {RISING: (1000, held)})
-        session.write()
-    assert share(lake.session()) == pytest.approx(0.3, rel=1e-6)
+def test_runs_that_write_at_the_same_moment_lose_nothing_that_is_told_again(lake: Lake) -> None:
+    def tell(number: int) -> None:
+        while not any(row["predicate"] == f"A.x < {number}" for row in lake.rows()):
+            lake.table.tell(STREAM, {JudgedCondition(f"A.x < {number}", ""): (1000, 500)})
 
-
-def test_sessions_that_write_at_the_same_moment_lose_nothing(lake: Lake) -> None:
-    sessions = [lake.session() for _ in range(4)]
-    for number, session in enumerate(sessions):
-        session.tell(STREAM, {JudgedCondition(f"A.x < {number}", ""): (1000, 500)})
-
-    def write(session: Learned) -> None:
-        while session._news():
-            session.write()
-
-    threads = [threading.Thread(target=write, args=(session,)) for session in sessions]
+    threads = [threading.Thread(target=tell, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -126,65 +109,50 @@ def test_sessions_that_write_at_the_same_moment_lose_nothing(lake: Lake) -> None
     assert len(lake.rows()) == 4
 
 
-@pytest.mark.parametrize("judged", [1, 99])
+@pytest.mark.parametrize("judged", [0, 1, 99])
 def test_too_few_judgements_are_no_news(lake: Lake, judged: int) -> None:
-    one = lake.session()
-    one.tell(STREAM, {RISING: (judged, 0)})
-    one.write()
+    lake.table.tell(STREAM, {RISING: (judged, 0)})
     assert lake.rows() == []
 
 
 def test_what_is_known_already_is_not_written_again(lake: Lake) -> None:
-    one = lake.session()
     for held in (300, 310, 290):
-        one.tell(STREAM, {RISING: (1000, held)})
-        one.write()
+        lake.table.tell(STREAM, {RISING: (1000, held)})
     assert [row["held"] for row in lake.rows()] == [300]
-    assert share(one) == pytest.approx(0.3, rel=1e-6)
-    one.tell(STREAM, {RISING: (100_000, 90_000)})
-    one.write()
+    lake.table.tell(STREAM, {RISING: (100_000, 90_000)})
     assert len(lake.rows()) == 2
 
 
 def test_what_is_known_is_confirmed_after_a_day(lake: Lake) -> None:
     yesterday = timestamps.to_micros(timestamps.now() - timedelta(days=1, minutes=1))
     lake.table.append({(STREAM, RISING): Observation(1000, 300, yesterday)})
-    one = lake.session()
-    one.tell(STREAM, {RISING: (1000, 300)})
-    one.write()
+    lake.table.tell(STREAM, {RISING: (1000, 300)})
     assert len(lake.rows()) == 2
 
 
-def test_a_lake_that_may_only_be_read_stops_nothing(lake: Lake) -> None:
+def test_a_lake_that_is_gone_stops_no_question(lake: Lake) -> None:
     one = lake.session()
     os.rename(lake.place, f"{lake.place}.gone")
     one.tell(STREAM, {RISING: (1000, 10)})
-    one.write()
     one.look(lake.reader, at_once=True)
     assert share(one) == 0.01
-    os.rename(f"{lake.place}.gone", lake.place)
-    one.write()
-    assert share(lake.session()) == 0.01
 
 
 def test_a_write_waits_for_nobody(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a job commits through Spark, what was observed is kept for the next time."""
+    """Where a job commits through Spark, what was observed is left to the next run."""
     monkeypatch.setattr("patternlake.delta_tables.commit_lock._PATIENCE", 0.01)
-    one, lock = lake.session(), lake.database.lock(TABLE.name)
+    lock = lake.database.lock(TABLE.name)
     assert lock is not None
-    one.tell(STREAM, {RISING: (1000, 10)})
     with lock.together():
-        one.write()
+        lake.table.tell(STREAM, {RISING: (1000, 10)})
     assert lake.rows() == []
-    one.write()
+    lake.table.tell(STREAM, {RISING: (1000, 10)})
     assert len(lake.rows()) == 1
 
 
 def test_what_is_deleted_is_forgotten(lake: Lake) -> None:
+    lake.table.tell(STREAM, {RISING: (1000, 10), LOW: (1000, 500)})
     one = lake.session()
-    one.tell(STREAM, {RISING: (1000, 10), LOW: (1000, 500)})
-    one.write()
-    one.look(lake.reader, at_once=True)
     one.tell(STREAM, {RISING: (1000, 10)})
     DeltaTable(lake.place).delete("predicate = 'A.x < B.x'")
     one.look(lake.reader, at_once=True)
@@ -192,27 +160,22 @@ def test_what_is_deleted_is_forgotten(lake: Lake) -> None:
     assert share(one, LOW) == 0.5
 
 
-def test_a_process_writes_at_its_end_what_it_has_not_written(lake: Lake) -> None:
-    one = lake.session()
-    one.tell(STREAM, {RISING: (1000, 10)})
-    one.write_at_exit()
-    assert share(lake.session()) == 0.01
-
-
-def test_conditions_that_are_no_news_do_not_pile_up(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conditions_do_not_pile_up(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "MOST_HELD", 10)
     one = lake.session()
-    one.tell(STREAM, {RISING: (1000, 10)})
     for number in range(100):
+        one.tell(STREAM, {RISING: (1000, 10)})
         one.tell(STREAM, {JudgedCondition(f"A.x < {number}", ""): (1, 0)})
-    assert len(one._own) <= 11
+    assert len(one._own) == 10
     assert share(one) == 0.01
 
 
+def test_what_several_tasks_found_is_one(lake: Lake) -> None:
+    assert add_up([{RISING: (60, 1), LOW: (5, 5)}, {RISING: (50, 2)}]) == {RISING: (110, 3), LOW: (5, 5)}
+
+
 def test_a_run_counts_no_more_than_a_million_judgements(lake: Lake) -> None:
-    one = lake.session()
-    one.tell(STREAM, {RISING: (10**15, 10**14)})
-    one.write()
+    lake.table.tell(STREAM, {RISING: (10**15, 10**14)})
     assert [(row["judged"], row["held"]) for row in lake.rows()] == [(1e6, 1e5)]
 
 

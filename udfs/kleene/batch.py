@@ -25,6 +25,7 @@ from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.result import MATCHES, match_rows
 from patternlake.udfs.kleene.task import Portion, answer_portion, partition_numbers, sorted_portion
+from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.limits import TooManyMatchesError
 
 MATCH, EVENT, ADVANCED = "match", "event", "advanced"
@@ -51,6 +52,7 @@ def batch_rows(
     *,
     kept_events: int | None,
     codes: IntArray | None = None,
+    work: Work | None = None,
 ) -> Iterator[pa.Table]:
     """What a batch makes of the events of one portion.
 
@@ -66,6 +68,8 @@ def batch_rows(
         all that are not settled; None: none are.
     codes
         int64[n]: the number of each row's partition, as `partition_codes` gives it; None: not known.
+    work
+        Takes note of what matching does, if given.
 
     Yields
     ------
@@ -97,7 +101,7 @@ def batch_rows(
         return _batch(MATCH, match_rows(done, given.parts, sure[sure], measures, rows))
 
     try:
-        yield from answer_portion(request, portion, given, write, in_portions=True)
+        yield from answer_portion(request, portion, given, write, work, in_portions=True)
     except TooManyMatchesError:
         raise ArgumentError(
             f"the events of one batch and its window give {too_many_at_once(request)}, in one partition, and a pattern "

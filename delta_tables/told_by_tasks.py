@@ -5,7 +5,7 @@ A task imports this and no more than it needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,17 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from patternlake.udfs.kleene.plans.observations import JudgedCondition
 
-Found = Mapping[JudgedCondition, tuple[int, int]]
+Observed = Mapping[JudgedCondition, tuple[int, int]]
 """How often each condition was judged in a run, and how often it held."""
+
+
+def add_up(told: Iterable[Observed]) -> Observed:
+    """What several runs found, as one."""
+    found: dict[JudgedCondition, tuple[int, int]] = {}
+    for condition, (judged, held) in (each for one in told for each in one.items()):
+        before = found.get(condition, (0, 0))
+        found[condition] = before[0] + judged, before[1] + held
+    return found
 
 
 class Gathered(AccumulatorParam[list[Any]]):
@@ -45,7 +54,7 @@ class FromTasks:
     location: str
     stream: int
 
-    def tell(self, found: Found) -> None:
+    def tell(self, found: Observed) -> None:
         """Tell what a task found; it comes home when the task ends."""
         if found:
             self.accumulator.add([(self.location, self.stream, dict(found))])
