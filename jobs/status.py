@@ -57,6 +57,9 @@ class ObjectStatus:
         Sketches: what a dictionary-coded log of the same events takes, that is, for each event
         ceil(log2(distinct names)) bits, for a keyed sketch ceil(log2(distinct keys)) bits more, and the names and
         keys once. Further token expressions are not counted.
+    events_bytes_per_event
+        Sketches, where tables are read without Spark: what position, time and name take in the files of the stream's
+        events. Where that is less than `bytes_per_event`, exact answers about all of a stream read events instead.
     undelivered, dead_letters
         Alerts that are delivered outside: how many wait for it, and how many were given up. None for all others.
     held_back, held_back_uncounted
@@ -84,6 +87,7 @@ class ObjectStatus:
     state_bytes: int | None = None
     bytes_per_event: float | None = None
     dictionary_bytes_per_event: float | None = None
+    events_bytes_per_event: float | None = None
     undelivered: int | None = None
     dead_letters: int | None = None
     held_back: int | None = None
@@ -131,7 +135,9 @@ def _status(
     open_batches = status_sources.open_batches(reader, published)
     streams = _of_job(SOURCE_JOB, published)
     sketches = sketches_of(_of_job("sketch", published))
-    names = status_sources.names(reader, {name: streams[name] for name in sketches if name in streams})
+    sketched = {name: streams[name] for name in sketches if name in streams}
+    names = status_sources.names(reader, sketched)
+    read_instead = status_sources.read_instead(reader, sketched)
     outside = {name for name, alert in configuration.alerts.items() if alert.to != TABLE}
     alerts = _of_job("alerts", published)
     letters = status_sources.letters(reader, {name: row for name, row in alerts.items() if name in outside})
@@ -168,7 +174,7 @@ def _status(
                 "bytes": sizes.get((job, row.object_id), 0),
             }
         if job == "sketch" and object in sketches and row is not None and row.source_to:
-            values |= _per_event(sketches[object], names.get(object), row.source_to)
+            values |= _per_event(sketches[object], names.get(object), read_instead.get(object), row.source_to)
         if job == "patterns" and row is not None:
             kept = row.state
             values |= {"kept_events": kept["events"], "kept_since": timestamps.from_micros(kept["from_time"])}
@@ -203,7 +209,7 @@ def _lag(row: Published | None, stream: Published | None) -> dict[str, Any]:
     }
 
 
-def _per_event(sketch: SketchBytes, names: Texts | None, events: int) -> dict[str, Any]:
+def _per_event(sketch: SketchBytes, names: Texts | None, instead: int | None, events: int) -> dict[str, Any]:
     state_bytes = sketch.filters + sketch.key_lists
     coded = None
     if names is not None:
@@ -213,6 +219,7 @@ def _per_event(sketch: SketchBytes, names: Texts | None, events: int) -> dict[st
         "state_bytes": state_bytes,
         "bytes_per_event": state_bytes / events,
         "dictionary_bytes_per_event": coded,
+        "events_bytes_per_event": instead / events if instead else None,
     }
 
 

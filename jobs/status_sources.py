@@ -33,6 +33,8 @@ Key = tuple[str, str]
 _NUMBERS = ("batch_id", "base_batch", "stream_id", "object_id", "source_to", "rows_in", "rows_out", "rows_quarantined")
 _MOMENTS = ("published_at", "watermark", "horizon")
 _COUNTS = ("rows_in", "rows_out", "rows_quarantined")
+_OF_EVENTS = ("position", "time", "name")
+"""What exact answers about sequences read of each event, at least."""
 _WITH_STATE = ("patterns",)
 """Jobs of which status tells something that stands in the state of their publications."""
 
@@ -154,6 +156,16 @@ def names(reader: StateReader, streams: Mapping[str, Published]) -> dict[str, Te
     mine = among("stream_id", sorted({each.stream_id for each in streams.values()}))
     rows = reader.rows(table.name, ("stream_id", "batch_id", "name"), [mine])
     return {stream: _texts(shown["name"]) for stream, shown in _select_visible(table, rows, streams)}
+
+
+def read_instead(reader: StateReader, streams: Mapping[str, Published]) -> dict[str, int]:
+    """What an exact answer would read of each stream without its sketch, in bytes; none where only Spark can tell."""
+    if getattr(reader, "place", None) is None:
+        return {}
+    table = TABLES["events"]
+    return {
+        name: reader.size(table.name, published_rows(table, each), _OF_EVENTS) for name, each in streams.items()
+    }
 
 
 def sketches(database: Database, last: Mapping[str, Published]) -> dict[str, SketchBytes]:

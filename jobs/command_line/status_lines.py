@@ -27,6 +27,11 @@ def as_table(found: Sequence[ObjectStatus], now: datetime) -> Iterator[str]:
                 f"{each.job} {each.object}: batch {each.open_batch} was begun and is not published; "
                 "if no run is at work, the next one takes it over"
             )
+        if each.events_bytes_per_event is not None and each.events_bytes_per_event <= (each.bytes_per_event or 0):
+            yield (
+                f"{each.job} {each.object}: exact answers about the whole stream read its events instead, "
+                f"{each.events_bytes_per_event:.3g} bytes each; the sketch serves a key, a window and verify => false"
+            )
         if each.kept_events is not None:
             since = "" if each.kept_since is None else f", those since {each.kept_since:%Y-%m-%d %H:%M:%S},"
             yield (

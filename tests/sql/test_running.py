@@ -162,6 +162,7 @@ def test_files_become_events_and_sketches_and_a_second_run_finds_nothing_new(
     assert sketch["bytes_per_event"] > 0
     # 3 names and 2 keys: 3 bits for each of 30 events; the names and keys once.
     assert sketch["dictionary_bytes_per_event"] == (12 + 3 + 4) / 30
+    assert sketch["events_bytes_per_event"] > 0
 
 
 def test_sql_sees_the_configured_database_and_writes_a_table(

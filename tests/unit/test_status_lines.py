@@ -75,6 +75,22 @@ def test_status_shows_lag_open_batches_and_what_is_configured_no_more() -> None:
     assert rows[1]["published_at"] == ""
 
 
+@pytest.mark.parametrize(("of_events", "told"), [(None, False), (8.1, False), (1.94, True)])
+def test_a_sketch_that_exact_answers_do_not_use_has_a_line(of_events: float | None, told: bool) -> None:
+    now = datetime(2024, 1, 2, tzinfo=timezone.utc)
+    sketch = ObjectStatus(
+        "sketch", "clicks", "clicks", True, batch_id=0, published_at=now, lag_rows=0, lag_batches=0,
+        bytes_per_event=4.35, events_bytes_per_event=of_events,
+    )  # fmt: skip
+    lines = list(status_lines.as_table([sketch], now))
+    expected = (
+        "sketch clicks: exact answers about the whole stream read its events instead, 1.94 bytes each; "
+        "the sketch serves a key, a window and verify => false"
+    )
+    assert (expected in lines) is told
+    assert len(lines) == 3 + told
+
+
 def test_alerts_that_wait_or_were_given_up_have_lines() -> None:
     now = datetime(2024, 1, 2, tzinfo=timezone.utc)
     found = [
