@@ -27,7 +27,7 @@ from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.file_choice import certain, choose_files
 from patternlake.delta_tables.file_rows import OF_PARTITION, Buckets, FileColumns, describe_files, holding, in_columns
 from patternlake.delta_tables.known_answers import KnownAnswers
-from patternlake.delta_tables.layout import BUCKETS, KEY, buckets_of, lie_by_key, of_buckets, rows_in
+from patternlake.delta_tables.layout import BUCKETS, KEY, buckets_of, lie_by_key, of_buckets, rows_by_bucket, rows_in
 from patternlake.delta_tables.log_copies import store_threads
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
 from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made
@@ -93,9 +93,24 @@ class DirectReader:
         """Return the number of a table's current version."""
         return self._logs.current(table).version
 
-    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
-        """Return the bytes of the files that may hold rows which satisfy all conditions; of columns, about."""
+    def size(
+        self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = (), few: int | None = None
+    ) -> int:
+        """Return the bytes of the files that may hold rows which satisfy all conditions; of columns, about.
+
+        Of files by key, rows that are few are in few row groups: of these alone the columns are read that no condition
+        is on.
+        """
         files = self.files(table, where)
+        if few is None or not columns:
+            return self._size(table, files, where, columns)
+        judged = [each.column for each in where if not certain(files, each).all()]
+        others = [name for name in columns if name not in judged]
+        groups = pc.if_else(lie_by_key(files["path"]), BUCKETS, 1)
+        share = min(1.0, few / max(1, pc.sum(groups).as_py() or 0))
+        return self._size(table, files, where, judged) + int(share * self._size(table, files, where, others))
+
+    def _size(self, table: str, files: pa.Table, where: Sequence[Condition], columns: Sequence[str]) -> int:
         sizes = stored = files["size_bytes"]
         buckets = _find_buckets(where)
         if buckets is not None:
@@ -297,6 +312,19 @@ class DirectReader:
             with self._open(table, file["path"], file["size_bytes"]) as source:
                 return rows_in(pq.read_metadata(source), buckets)
         return int(known)
+
+    def rows_by_bucket(self, table: str, file: Mapping[str, Any]) -> Mapping[int, int]:
+        """Return how many rows a file by key has of each bucket, in its order; {} where all are in memory."""
+        if written_rows.many(f"{self._logs.folder(table)}/{file['path']}") is not None:
+            return {}
+
+        def read() -> pa.Table:
+            with self._open(table, file["path"], file["size_bytes"]) as source:
+                counts = rows_by_bucket(pq.read_metadata(source))
+            return pa.table({"bucket": [*counts], "rows": [*counts.values()]})
+
+        told = self._cache.get((self._location, table, file["path"], "its buckets"), read)
+        return dict(zip(told["bucket"].to_pylist(), told["rows"].to_pylist(), strict=True))
 
     def judged(
         self, table: str, path: str, buckets: Buckets, condition: Condition, judge: Callable[[], NDArray[np.bool_]]

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.delta_tables.file_choice import truth
+from patternlake.delta_tables.layout import lies_by_key
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.udfs.record_batches import in_schema
 
@@ -17,6 +18,8 @@ _TOLD = ("path", "size_bytes", "num_records")
 Buckets = tuple[int, ...] | None
 OF_PARTITION = "partition."
 """What the names of partition columns begin with in what delta-rs tells of files."""
+_BUCKETS_APART = 2
+"""Of a file whose rows lie in no more than this part of its buckets, these are read, and not all of it."""
 _MOST_VALUES = 64
 """Of a condition with more values it is not kept which rows satisfy it: it will hardly come again."""
 
@@ -31,6 +34,9 @@ class ColumnReader(Protocol):
 
     def count(self, table: str, file: Mapping[str, Any], buckets: Buckets) -> int:
         """Return how many rows a file has."""
+
+    def rows_by_bucket(self, table: str, file: Mapping[str, Any]) -> Mapping[int, int]:
+        """Return how many rows a file by key has of each bucket, in its order; {} where all are in memory."""
 
     def judged(
         self, table: str, path: str, buckets: Buckets, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
@@ -75,9 +81,40 @@ class FileColumns:
         return judge()
 
     def rows(self, numbers: pa.Array | None, schema: pa.Schema) -> pa.Table:
-        """Some columns of rows of these numbers, or of all."""
-        found = [_take(self._column(field.name, schema.names), numbers, field.type) for field in schema]
-        return pa.Table.from_arrays(found, schema=schema)
+        """Some columns of rows of these numbers, which ascend, or of all."""
+        apart = [] if numbers is None or not self._is_unread(schema.names) else self._by_bucket(numbers.to_numpy())
+        if not apart:
+            found = [_take(self._column(field.name, schema.names), numbers, field.type) for field in schema]
+            return pa.Table.from_arrays(found, schema=schema)
+        return pa.concat_tables([part.rows(within, schema) for part, within in apart])
+
+    def _is_unread(self, names: Sequence[str]) -> bool:
+        return any(name not in self._columns and f"{OF_PARTITION}{name}" not in self._file for name in names)
+
+    def _by_bucket(self, numbers: NDArray[np.int64]) -> list[tuple[FileColumns, pa.Array]]:
+        """What is read of each bucket that rows of these numbers are of, and their numbers in it.
+
+        Nothing where the file does not lie by key, or so many buckets are wanted that to read all of it costs no more.
+        """
+        path = self._file["path"]
+        if self._buckets is not None or not lies_by_key(path):
+            return []
+        counts = self._reader.rows_by_bucket(self._table, self._file)
+        if not counts:
+            return []
+        ends = np.cumsum([*counts.values()])
+        of = np.searchsorted(ends, numbers, "right")
+        wanted = np.unique(of)
+        if _BUCKETS_APART * len(wanted) > len(counts):
+            return []
+        found = []
+        for place in wanted.tolist():
+            bucket, end = [*counts][place], int(ends[place])
+            begin = end - counts[bucket]
+            part = FileColumns(self._reader, self._table, self._file, self._schema, (bucket,))
+            part._columns = {name: column.slice(begin, end - begin) for name, column in self._columns.items()}
+            found.append((part, pa.array(numbers[of == place] - begin)))
+        return found
 
     def _column(self, name: str, together: Sequence[str]) -> pa.ChunkedArray:
         """A column; where the file has to be opened for it, the others of `together` are read as well."""

@@ -90,17 +90,27 @@ def buckets_of_unit(unit: int, units: int) -> list[int]:
     return [bucket for bucket in range(BUCKETS) if bucket % alike == unit % alike]
 
 
+def lies_by_key(path: str) -> bool:
+    """Tell whether a file lies by key."""
+    return path.rpartition("/")[2].startswith(_BY_KEY)
+
+
 def of_buckets(path: str, buckets: tuple[int, ...] | None) -> tuple[int, ...] | None:
     """The buckets that are read of a file, where some are wanted; None: all of it is."""
-    return buckets if path.rpartition("/")[2].startswith(_BY_KEY) else None
+    return buckets if lies_by_key(path) else None
 
 
 def groups_of(metadata: pq.FileMetaData, buckets: Sequence[int] | None) -> list[int]:
     """The row groups of a file by key that hold some buckets; None: of any file, all."""
     if buckets is None:
         return list(range(metadata.num_row_groups))
-    held = [int(text) for text in (metadata.metadata or {})[_FOOTER].split(b",")]
-    return [group for group, bucket in enumerate(held) if bucket in buckets]
+    return [group for group, bucket in enumerate(rows_by_bucket(metadata)) if bucket in buckets]
+
+
+def rows_by_bucket(metadata: pq.FileMetaData) -> dict[int, int]:
+    """How many rows a file by key has of each bucket, in its order."""
+    held = map(int, (metadata.metadata or {})[_FOOTER].split(b","))
+    return {bucket: metadata.row_group(group).num_rows for group, bucket in enumerate(held)}
 
 
 def rows_in(metadata: pq.FileMetaData, buckets: Sequence[int] | None) -> int:

@@ -41,7 +41,9 @@ class SparkReader:
         history = DeltaTable.forName(self._spark, self._log(table)).history(1)
         return int(history.select("version").collect()[0][0])
 
-    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
+    def size(
+        self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = (), few: int | None = None
+    ) -> int:
         """Return an upper bound: the bytes of all files of the table's current version."""
         detail = self._spark.sql(f"DESCRIBE DETAIL {self._log(table)}")
         return int(detail.select("sizeInBytes").collect()[0][0])

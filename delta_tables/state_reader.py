@@ -69,10 +69,13 @@ class StateReader(Protocol):
     def version(self, table: str) -> int:
         """Return the number of a table's current version; what was read of an equal one is the same."""
 
-    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
+    def size(
+        self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = (), few: int | None = None
+    ) -> int:
         """Return the bytes of the files that may hold rows which satisfy all conditions, before any row is read.
 
-        Of some columns alone it is about what they take, by the footer of one file.
+        Of some columns alone it is about what they take, by the footer of one file; of `few` rows, where no more
+        satisfy all conditions, about what has to be read for them.
         """
 
     def rows(

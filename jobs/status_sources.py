@@ -163,9 +163,7 @@ def read_instead(reader: StateReader, streams: Mapping[str, Published]) -> dict[
     if getattr(reader, "place", None) is None:
         return {}
     table = TABLES["events"]
-    return {
-        name: reader.size(table.name, published_rows(table, each), _OF_EVENTS) for name, each in streams.items()
-    }
+    return {name: reader.size(table.name, published_rows(table, each), _OF_EVENTS) for name, each in streams.items()}
 
 
 def sketches(database: Database, last: Mapping[str, Published]) -> dict[str, SketchBytes]:

@@ -168,8 +168,10 @@ class _Fallback:
     def version(self, table: str) -> int:
         return self._read(lambda reader: reader.version(table))
 
-    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
-        return self._read(lambda reader: reader.size(table, where, columns))
+    def size(
+        self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = (), few: int | None = None
+    ) -> int:
+        return self._read(lambda reader: reader.size(table, where, columns, few))
 
     def rows(
         self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None

@@ -55,7 +55,7 @@ COLUMNS = {
 """Of the rows of `match_seq`, by name: their Spark types."""
 
 
-def events_that_matter(place: Place, reads: SketchReads) -> Candidates:
+def events_that_matter(place: Place, reads: SketchReads, counts: Sequence[NameCount] = ()) -> Candidates:
     """What an exact answer reads back: what the sketch names, or everything where that takes fewer bytes.
 
     Parameters
@@ -64,9 +64,14 @@ def events_that_matter(place: Place, reads: SketchReads) -> Candidates:
         Where the sketch and the events are.
     reads
         A call with verify.
+    counts
+        How often names occur, where that is known: of events that are few, little is read.
     """
     request, wanted = reads.request, everywhere(reads.request)
-    if request.every_key or (request.one_key and not request.keyed) or _cheaper_than_the_sketch(place, reads, wanted):
+    few = _about(request, wanted, counts) if counts else None
+    if request.every_key or (request.one_key and not request.keyed):
+        return wanted
+    if _cheaper_than_the_sketch(place, reads, wanted, few):
         return wanted
     return candidates(request, descend(place, reads))
 
@@ -95,7 +100,7 @@ def exact_rows(lake: Lake, reads: SketchReads, wanted: Candidates, counts: Seque
     """The answer from the events that can matter, as rows of `match_seq`, with what measures need."""
     request, where = reads.request, conditions(reads, wanted)
     about = _about(request, wanted, counts)
-    if about <= WHOLE_EVENTS and lake.small("events", where, list_touched(columns_read(request), where)):
+    if about <= WHOLE_EVENTS and lake.small("events", where, list_touched(columns_read(request), where), about):
         answer = matched_here(lake.reader, reads, wanted)
         if answer is not None:
             return answer
@@ -135,14 +140,14 @@ def too_many_events(about: int | None = None) -> ArgumentError:
     )
 
 
-def _cheaper_than_the_sketch(lake: Place, reads: SketchReads, wanted: Candidates) -> bool:
+def _cheaper_than_the_sketch(lake: Place, reads: SketchReads, wanted: Candidates, few: int | None) -> bool:
     """Whether to read every event takes fewer bytes than to ask the sketch which of them can matter."""
     if reads.request.one_key or reads.request.window != Window():
         return False
     where = conditions(reads, wanted)
     columns = list_touched(columns_read(reads.request), where)
-    return lake.small("events", where, columns) and (
-        lake.reader.size("events", where, columns) <= lake.reader.size("sketch_nodes", shown_in(reads))
+    return lake.small("events", where, columns, few) and (
+        lake.reader.size("events", where, columns, few) <= lake.reader.size("sketch_nodes", shown_in(reads))
     )
 
 

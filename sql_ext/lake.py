@@ -104,10 +104,12 @@ class Lake:
         """How often each name occurs, where nothing is kept of it; of what jobs keep, there is nothing to count."""
         return []
 
-    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
-        """Whether the driver's own process may read these rows, by their files or by columns alone."""
+    def small(
+        self, table: str, where: Sequence[Condition], columns: Sequence[str] = (), few: int | None = None
+    ) -> bool:
+        """Whether the driver's own process may read these rows, by their files or by columns alone; see `size`."""
         most = read_size(self.spark, DRIVER_BYTES, DEFAULT_DRIVER_BYTES)
-        return self.reader.size(table, where, columns) <= most
+        return self.reader.size(table, where, columns, few) <= most
 
     @property
     def in_one_order(self) -> bool:

@@ -50,7 +50,9 @@ class _NoFiles:
     def version(self, table: str) -> int:
         return 0
 
-    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
+    def size(
+        self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = (), few: int | None = None
+    ) -> int:
         return 1 << 62
 
     def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Any = None) -> Any:
@@ -120,7 +122,9 @@ class TableLake(Lake):
         events = self.elsewhere()
         return replace(self, database=_Events(events.sparkSession, "", "", events=events))
 
-    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
+    def small(
+        self, table: str, where: Sequence[Condition], columns: Sequence[str] = (), few: int | None = None
+    ) -> bool:
         """Nothing is: tasks read the rows."""
         return False
 

@@ -58,7 +58,9 @@ class Place(Protocol):
     def reader(self) -> StateReader:
         """Reads its rows."""
 
-    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
+    def small(
+        self, table: str, where: Sequence[Condition], columns: Sequence[str] = (), few: int | None = None
+    ) -> bool:
         """Whether this process may read these rows, or these columns of them."""
 
     def apart(self) -> Lake:

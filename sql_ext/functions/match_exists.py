@@ -124,7 +124,9 @@ class _Here:
         """Reads its rows."""
         return self._reader
 
-    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
+    def small(
+        self, table: str, where: Sequence[Condition], columns: Sequence[str] = (), few: int | None = None
+    ) -> bool:
         """True: a task has no Spark session."""
         return True
 

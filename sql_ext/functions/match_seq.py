@@ -41,7 +41,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
 def _rows(lake: Lake, reads: SketchReads, counts: Sequence[NameCount]) -> DataFrame | pa.Table:
     request = reads.request
     if request.verify:
-        return exact_rows(lake, reads, events_that_matter(lake, reads), counts)
+        return exact_rows(lake, reads, events_that_matter(lake, reads, counts), counts)
     return answer(request, descend(lake, reads))
 
 

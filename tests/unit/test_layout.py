@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from patternlake.delta_tables import direct_rewriting
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.file_cache import CACHE, TableCache
 from patternlake.delta_tables.layout import BUCKETS, Layout, buckets_of, buckets_of_unit, lie_by_key
 from patternlake.delta_tables.state_reader import Condition, ListedFiles
 from patternlake.delta_tables.unlisted_files import write_portions
@@ -96,6 +96,37 @@ def test_one_key_is_read_from_its_row_group_alone(folder: str, keys: int) -> Non
     assert other.size("streams", [Condition("key", "=", "k0")]) <= size // BUCKETS + 1
     two = [Condition("key", "in", ("k0", "nobody"))]
     assert other.rows("streams", COLUMNS, two).sort_by("position").equals(given.filter(pc.equal(given["key"], "k0")))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 40])
+@pytest.mark.parametrize("keys", [3, 500])
+def test_few_rows_are_read_from_their_row_groups_alone(folder: str, keys: int, count: int) -> None:
+    random = np.random.default_rng(count)
+    rare = random.choice(MANY, count, replace=False)
+    names = np.array(["abc"[place % 3] for place in range(MANY)], object)
+    names[rare] = "rare"
+    given = rows(MANY, keys).set_column(3, "name", pa.array(names.tolist(), pa.string()))
+    file = pq.ParquetFile(commit(folder, given))
+    CACHE.drop(lambda key: True)  # the rows that were just written
+    other = DirectReader(str(Path(folder).parent), TableCache())
+    where = [Condition("name", "=", "rare")]
+    found = other.rows("streams", COLUMNS, where)
+    assert found.sort_by("position").equals(given.take(pa.array(np.sort(rare))))
+    touched = {
+        group
+        for group in range(file.num_row_groups)
+        if "rare" in file.read_row_group(group, columns=["name"])["name"].to_pylist()
+    }
+    stored = {
+        name: [
+            file.metadata.row_group(group).column(place).total_compressed_size for group in range(file.num_row_groups)
+        ]
+        for place, name in enumerate(file.schema_arrow.names)
+    }
+    read = range(file.num_row_groups) if 2 * len(touched) > file.num_row_groups else touched
+    others = [name for name in COLUMNS if name in stored and name != "name"]
+    assert other.bytes_read == sum(stored["name"]) + sum(stored[name][group] for name in others for group in read)
+    assert other.size("streams", where, COLUMNS, few=1) < other.size("streams", where, COLUMNS)
 
 
 @pytest.mark.parametrize("units", [1, 2, 4, 8, 32])

@@ -85,7 +85,9 @@ class Tree:
     def reader(self) -> Tree:
         return self
 
-    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
+    def small(
+        self, table: str, where: Sequence[Condition], columns: Sequence[str] = (), few: int | None = None
+    ) -> bool:
         return True
 
     def apart(self) -> Lake:
@@ -94,7 +96,9 @@ class Tree:
     def version(self, table: str) -> int:
         return 0
 
-    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
+    def size(
+        self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = (), few: int | None = None
+    ) -> int:
         return int(table == "events" and not self.cheap_events)
 
     def rows(
