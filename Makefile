@@ -16,7 +16,7 @@ help:
 	@echo "make test-cluster    a cluster of Spark's own on this machine, and a store that is made like S3"
 	@echo "make test-slow       the slow tests: many processes, kills and races, large data, thousands of random cases"
 	@echo "make test-all        all tests, the slow ones too"
-	@echo "make docs            the site of the pages, in build/site"
+	@echo "make docs            the site of the pages, in build/site; runs the notebooks, which takes some minutes"
 	@echo "make bench           measurements, each beside its baseline"
 
 check:
@@ -57,8 +57,8 @@ $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	touch $@
 
-docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+docs: $(VENV)/.docs $(VENV)/.jars
+	NO_MKDOCS_2_WARNING=1 PATTERNLAKE_RUN_NOTEBOOKS=1 $(BIN)/mkdocs build --quiet --strict
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -7,11 +7,15 @@ themselves. Samples of conf/ are shown as well.
 from __future__ import annotations
 
 import json
+import os
 import re
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File
+
+import patternlake
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -20,13 +24,23 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTSIDE = {
-    "README.md": "quick_start.md",
+    "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
 """Files of the repository that are pages of the site, by the page's name."""
+RUN = "PATTERNLAKE_RUN_NOTEBOOKS"
+"""Where it is set, notebooks are run, which takes minutes, and their output shown."""
 
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+"""What colours text on a terminal."""
 _LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Show the version beside the name."""
+    config.site_name = f"{config.site_name} {patternlake.__version__}"
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -67,15 +81,47 @@ def _on_site(link: str) -> str:
 
 
 def _as_page(path: Path) -> str:
-    """A notebook as Markdown: its texts, and its code in blocks."""
+    """A notebook as Markdown: its texts, its code in blocks, and what that printed."""
     parts = []
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+    for cell in _cells(path):
         text = "".join(cell["source"])
         language = "sql" if text.startswith("%%sql") else "python"
         parts.append(
             text if cell["cell_type"] == "markdown" else f"```{language}\n{text}\n```"
         )
+        parts += [_shown(output) for output in cell.get("outputs", [])]
     title, *rest = parts
     return "\n\n".join(
         [title, f"*[The notebook]({path.name}), to be run in an empty folder.*", *rest]
     )
+
+
+def _cells(path: Path) -> list[dict[str, Any]]:
+    """The cells of a notebook, run in an empty folder if that is wanted."""
+    if not os.environ.get(RUN):
+        cells: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))[
+            "cells"
+        ]
+        return cells
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook: Any = nbformat.read(path, as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        place = {"metadata": {"path": folder}}
+        NotebookClient(notebook, timeout=1800, resources=place).execute()
+    return list(notebook["cells"])
+
+
+def _shown(output: dict[str, Any]) -> str:
+    """What a cell printed: a picture, a table, or text."""
+    data = output.get("data", {})
+    if "image/png" in data:
+        source = f"data:image/png;base64,{data['image/png'].strip()}"
+        return f"![What the code above draws]({source})"
+    if "text/html" in data:
+        return "".join(data["text/html"])
+    text = (
+        output.get("text") or data.get("text/plain") or "\n".join(output["traceback"])
+    )
+    return f"```text\n{_ESCAPES.sub('', ''.join(text)).rstrip()}\n```"

@@ -521,4 +521,4 @@ def test_links_lead_to_files(page: str) -> None:
 
 def test_the_index_has_every_page_and_notebook() -> None:
     notebooks = {f"notebooks/{path.name}" for path in (ROOT / "docs" / "notebooks").glob("*.ipynb")}
-    assert set(_LINK.findall(PAGES["index.md"])) == (set(PAGES) - {"index.md"}) | notebooks
+    assert set(_LINK.findall(PAGES["pages.md"])) == (set(PAGES) - {"pages.md"}) | notebooks
