@@ -12,6 +12,8 @@
   key, listed under skip_till_next and counted under skip_till_any, at a million events also listed, in million events a
   second.
 - **first**: the first 1,000 rows of a b c a b c …, one key, with `truncate`; the goal is 2 s for a million events.
+- **groups**: 200,000 events of the names a, b, c and d, one a minute, in one key or 1,000: repeated groups by policy;
+  the goal is about a second. **rare**: the same with one c in a hundred and no d, where most starts end in nothing.
 - **steps**: patterns of 64 steps, planned for a million events and for 10^9; the goal is 0.1 s.
 
 Seconds are medians of the repeats, in turn; compiled before the clock starts. They are from arrays to rows, or to the
@@ -40,14 +42,32 @@ from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.limits import TooManyMatchesError
 
 SEED = 2015
-PARTS = ("plans", "first", "steps", "keys")
+PARTS = ("plans", "first", "groups", "steps", "keys")
 POPULATIONS = {"G": 1661, "M": 1350, "D": 1325, "I": 1268}
 MOST_ROWS = 2_000_000
 WITHIN = "PARTITION BY key WITHIN 100 EVENTS"
 SEQUENCE = f"A ; B ; C {WITHIN}"
 FIRST = ("A ; B", "A ; B ; C", "A & B & C", "A ; B+ ; C", "A+ ; B", "A ; (B | C)", "A ; !C ; B", "2 OF (A, B, C)")
+GROUPS = (
+    "(a , b)+ ; c WITHIN 12 EVENTS",
+    "(a , b)+ ; c PARTITION BY key WITHIN 12 EVENTS",
+    "(a , b)+ ; c WHERE a.x < b.x WITHIN 12 EVENTS",
+    "(a , b)+ ; c WHERE ABS(a.x - b.x) > 0.1 WITHIN 12 EVENTS",
+    "(a ; b)+ ; c WITHIN 12 EVENTS",
+    "(a , b){2,5} ; c WITHIN 1 HOUR",
+    "a ; (b , c)+ ; d",
+    "a ; (b , c)+ ; d PARTITION BY key",
+)
+ASKED = (
+    ("skip_till_next", "maximal"),
+    ("strict", "maximal"),
+    ("skip_till_next", "all"),
+    ("strict", "all"),
+    ("skip_till_any", "all"),
+)
 RISING = f"A ; B+ b[] ; C WHERE b[i].x > b[i-1].x {WITHIN}"
 SCOPE = Scope(attributes={"x": "double"})
 
@@ -232,6 +252,41 @@ def first_rows(n: int, repeats: int) -> None:
     print(peak())
 
 
+def of_minutes(n: int, keys: int, shares: tuple[float, ...]) -> Events:
+    """Events of a, b, c and d with these shares, one a minute."""
+    rng = np.random.default_rng(SEED)
+    positions = np.arange(1, n + 1)
+    return Events(
+        positions=positions,
+        times=positions * 60_000_000,
+        names=rng.choice(4, n, p=shares),
+        vocabulary=["a", "b", "c", "d"],
+        keys=np.arange(n, dtype=np.int64) * keys // n,
+        columns={"x": Column(rng.random(n), np.ones(n, np.bool_), "double")},
+    )
+
+
+def groups(n: int, repeats: int) -> None:
+    for title, shares in {"alike": (0.25, 0.25, 0.25, 0.25), "rare": (0.5, 0.49, 0.01, 0.0)}.items():
+        print(f"{n:,} events, {title}: seconds of repeated groups by policy (x: too many rows)")
+        head = "".join(f"{', '.join(asked):>24}" for asked in ASKED)
+        print(f"  {'':<58}{head}")
+        for text in GROUPS:
+            events = of_minutes(n, 1000 if "PARTITION" in text else 1, shares)
+            cells = []
+            for policy, repetition in ASKED:
+                pattern = compile_pattern(parse(text), SCOPE, policy=policy, repetition=repetition)
+                asked = {"policy": policy, "max_matches": MOST_ROWS}
+                try:
+                    rows = len(match_events(pattern, events, **asked))
+                except TooManyMatchesError:
+                    cells.append("x")
+                    continue
+                taken = seconds({text: lambda p=pattern, e=events, a=asked: match_events(p, e, **a)}, repeats)
+                cells.append(f"{rows:,} rows {taken[text]:.2f}")
+            print(f"  {text:<58}{''.join(f'{cell:>24}' for cell in cells)}")
+
+
 def steps(repeats: int) -> None:
     names = [f"N{number}" for number in range(64)]
     plain = " ; ".join(names)
@@ -269,6 +324,8 @@ def main() -> None:
         by_plan(100_000 if quick else 1_000_000, 1 if quick else 5)
     if "first" in only:
         first_rows(30_000 if quick else 999_999, repeats)
+    if "groups" in only:
+        groups(20_000 if quick else 200_000, repeats)
     if "steps" in only:
         steps(repeats)
     if "keys" in only:

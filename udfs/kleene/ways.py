@@ -54,6 +54,14 @@ class Step:
         for part in self.parts:
             yield from part.walk()
 
+    def needed(self) -> Iterator[Step]:
+        """The events of operands of which the step takes some whatever comes."""
+        if self.kind == EVENT and self.least > 0:
+            yield self
+        if self.kind != ANY and self.least >= (len(self.parts) if self.kind == ALL else 1):
+            for part in self.parts:
+                yield from part.needed()
+
     @property
     def can_be_empty(self) -> bool:
         """Whether it needs no event."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -83,12 +83,16 @@ class JudgedCondition:
 
 
 class Scans(NamedTuple):
-    """Scans of some starts.
+    """Scans of some starts, with room for more: s is as many as find room.
 
     Attributes
     ----------
+    used
+        int64[2]: how many scans there are, and how many events find room in what they keep together.
     open
         bool[s]: which go on.
+    changed
+        bool[s]: which have taken an event since it was looked at where they may stop.
     event, limit
         int64[s]: the next event to look at, and one behind the last that may be.
     ahead
@@ -99,7 +103,9 @@ class Scans(NamedTuple):
         What each has taken: `State` with a row for each scan.
     """
 
+    used: IntArray
     open: BoolArray
+    changed: BoolArray
     event: IntArray
     limit: IntArray
     ahead: IntArray
@@ -107,6 +113,9 @@ class Scans(NamedTuple):
     room: IntArray
     states: State
 
+
+SCANS, KEPT = 0, 1
+"""Places in `Scans.used`."""
 
 QUESTION = 5
 """Columns of a question: scan, number of who asks in its state, step, the group of which it begins a round, event."""
@@ -166,7 +175,7 @@ def _starts(scan: Scan) -> IntArray:
         found[:] = True
     for ask in range(state.sizes[1]):
         found |= scan.mask[scan.program.place[state.ask[ask]]]
-    return np.flatnonzero(found).astype(np.int64)
+    return np.flatnonzero(found & scan.starts).astype(np.int64)
 
 
 @njit(cache=True)
@@ -179,6 +188,8 @@ def _begun(scan: Scan, starts: IntArray) -> Scans:
         np.empty((s, 2), np.int64),
     )  # fmt: skip
     scans = Scans(
+        np.array([s, 4 * s]),
+        np.ones(s, np.bool_),
         np.ones(s, np.bool_),
         starts.copy(),
         np.minimum(scan.reach[starts], scan.stop[starts]),
@@ -204,7 +215,7 @@ def _ask(scan: Scan, scans: Scans, kept: IntArray, asking: BoolArray, most_ahead
     """
     asked = np.empty((1024, QUESTION), np.int64)
     found = 0
-    for row in range(len(scans.open)):
+    for row in range(scans.used[SCANS]):
         if not scans.open[row]:
             continue
         state = state_of(scans.states, row)
@@ -246,7 +257,6 @@ def _ask(scan: Scan, scans: Scans, kept: IntArray, asking: BoolArray, most_ahead
 @njit(cache=True)
 def _go_on(scan: Scan, scans: Scans, kept: IntArray, asked: IntArray, holds: BoolArray) -> IntArray:
     """Take the first event of each scan that may be taken, by who goes first; gives where events are kept."""
-    used = scans.base.max() + scans.room[scans.base.argmax()]
     at = 0
     while at < len(asked):
         row, taken = asked[at, 0], -1
@@ -263,15 +273,17 @@ def _go_on(scan: Scan, scans: Scans, kept: IntArray, asked: IntArray, holds: Boo
             continue
         size = state.sizes[0]
         if size == scans.room[row]:
+            used = scans.used[KEPT]
             while used + 2 * size > len(kept):
                 kept = np.concatenate((kept, np.empty((len(kept), 3), np.int64)))
             kept[used : used + size] = kept[scans.base[row] : scans.base[row] + size]
             scans.base[row], scans.room[row] = used, 2 * size
-            used += 2 * size
+            scans.used[KEPT] = used + 2 * size
         own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
         step, event = asked[taken, 2], asked[taken, 4]
         take(scan.program, state, own, scan.ordinal, scan.strict, step, asked[taken, 3], event)
         scans.ahead[row] = 1
+        scans.changed[row] = True
         scans.event[row] = event + 1
         if state.sizes[1] == 0 or event + 1 >= scans.limit[row]:
             scans.open[row] = False
@@ -280,76 +292,72 @@ def _go_on(scan: Scan, scans: Scans, kept: IntArray, asked: IntArray, holds: Boo
 
 def _divided(scan: Scan, scans: Scans, kept: IntArray) -> tuple[Scans, IntArray]:
     """The scans, and behind them one for each repetition that may stop; with where events are kept."""
-    while len(forks := _forks(scan, scans, kept)):
-        scans, kept = _with_stopped(scan, scans, kept, forks)
+    row = 0
+    while (row := _divide(scan, scans, kept, row)) < scans.used[SCANS]:
+        # Twice the room each time: what is there is not copied once for each that comes to it.
+        if scans.used[SCANS] == len(scans.open):
+            scans = _with_room(scans)
+        else:
+            kept = np.concatenate((kept, np.empty_like(kept)))
     return scans, kept
 
 
 @njit(cache=True)
-def _forks(scan: Scan, scans: Scans, kept: IntArray) -> IntArray:
-    """The scans in which a repetition may stop, and the first such one of each: int64[., 2]."""
-    forks = np.empty((len(scans.open), 2), np.int64)
-    found = 0
-    for row in range(len(scans.open)):
+def _divide(scan: Scan, scans: Scans, kept: IntArray, row: int) -> int:
+    """Divide the scans from one on in which a repetition may stop: it goes on in the scan, and stops in a new one.
+
+    Gives the scan for which there is no room, or, where all are divided, their number.
+    """
+    used = scans.used
+    while row < used[SCANS]:
         state = state_of(scans.states, row)
-        step = must_go_on(scan.program, state)
-        while step >= 0:
+        while scans.changed[row]:
             own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
-            go_on(scan.program, state, own, scan.ordinal, scan.strict, step)
-            scans.open[row] = state.sizes[1] > 0 and scans.event[row] < scans.limit[row]
             step = must_go_on(scan.program, state)
-        step = undecided(scan.program, state)
-        if step >= 0:
-            forks[found, 0], forks[found, 1] = row, step
-            found += 1
-    return forks[:found].copy()
+            while step >= 0:
+                go_on(scan.program, state, own, scan.ordinal, scan.strict, step)
+                step = must_go_on(scan.program, state)
+            room, size = scans.room[row], state.sizes[0]
+            if used[SCANS] == len(scans.open) or used[KEPT] + room > len(kept):
+                return row
+            step = undecided(scan.program, state)
+            if step < 0:
+                scans.changed[row] = False
+            else:
+                new, base = used[SCANS], used[KEPT]
+                used[SCANS], used[KEPT] = new + 1, base + room
+                scans.base[new], scans.room[new] = base, room
+                scans.event[new], scans.limit[new] = scans.event[row], scans.limit[row]
+                scans.ahead[new], scans.changed[new] = scans.ahead[row], True
+                other = state_of(scans.states, new)
+                copy_state(scan.program, other, state)
+                kept[base : base + size] = own[:size]
+                stop(scan.program, other, kept[base : base + room], scan.ordinal, scan.strict, step)
+                scans.open[new] = other.sizes[1] > 0 and scans.event[new] < scans.limit[new]
+                go_on(scan.program, state, own, scan.ordinal, scan.strict, step)
+            scans.open[row] = state.sizes[1] > 0 and scans.event[row] < scans.limit[row]
+        row += 1
+    return row
 
 
-def _with_stopped(scan: Scan, scans: Scans, kept: IntArray, forks: IntArray) -> tuple[Scans, IntArray]:
-    """The scans, and behind them those that stop a repetition."""
-    rows = forks[:, 0]
-    used = int((scans.base + scans.room).max())
-    room = scans.room[rows]
-    _, source = expanded(scans.base[rows], scans.base[rows] + room)
-    states = State(*(np.concatenate((part, part[rows])) for part in scans.states))
-    more = Scans(
-        np.concatenate((scans.open, scans.open[rows])),
-        np.concatenate((scans.event, scans.event[rows])),
-        np.concatenate((scans.limit, scans.limit[rows])),
-        np.concatenate((scans.ahead, scans.ahead[rows])),
-        np.concatenate((scans.base, used + np.cumsum(room) - room)),
-        np.concatenate((scans.room, room)),
-        states,
-    )
-    kept = np.concatenate((kept[:used], kept[source]))
-    _stop(scan, more, kept, forks)
-    return more, kept
+def _with_room(scans: Scans) -> Scans:
+    """The same scans with twice the room."""
 
+    def doubled(array: Any) -> Any:
+        return np.concatenate((array, np.zeros_like(array)))
 
-@njit(cache=True)
-def _stop(scan: Scan, scans: Scans, kept: IntArray, forks: IntArray) -> None:
-    """Let a repetition of each of the last scans take no more, and that of the scan that it comes from go on."""
-    before = len(scans.open) - len(forks)
-    for number in range(len(forks)):
-        source, step = forks[number]
-        own = kept[scans.base[source] : scans.base[source] + scans.room[source]]
-        state = state_of(scans.states, source)
-        go_on(scan.program, state, own, scan.ordinal, scan.strict, step)
-        scans.open[source] = state.sizes[1] > 0 and scans.event[source] < scans.limit[source]
-        row = before + number
-        state = state_of(scans.states, row)
-        own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
-        stop(scan.program, state, own, scan.ordinal, scan.strict, step)
-        scans.open[row] = state.sizes[1] > 0 and scans.event[row] < scans.limit[row]
+    parts: list[Any] = [scans.used, *map(doubled, scans[1:-1]), State(*map(doubled, scans.states))]
+    return Scans(*parts)
 
 
 @njit(cache=True)
 def _matched(scan: Scan, scans: Scans, kept: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """The sizes, events and places of the scans that are matches."""
-    sizes, found, used = np.zeros(len(scans.open), np.int64), 0, 0
-    total = scans.states.sizes[:, 0].sum()
+    count = scans.used[SCANS]
+    sizes, found, used = np.zeros(count, np.int64), 0, 0
+    total = scans.states.sizes[:count, 0].sum()
     events, places = np.empty(total, np.int64), np.empty(total, np.int64)
-    for row in range(len(scans.open)):
+    for row in range(count):
         state = state_of(scans.states, row)
         own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
         if not is_whole(scan.program, state, own) and (state.sizes[0] == 0 or not scan.begun):

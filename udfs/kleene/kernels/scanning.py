@@ -185,6 +185,8 @@ class StepsOfWay:
         The program.
     step_of
         The step of each operand.
+    needed
+        The places of the operands that have an event in each match.
     """
 
     def __init__(self, way: Way, *, every: bool) -> None:
@@ -192,6 +194,7 @@ class StepsOfWay:
         self.program: Program = program_of(way.root, place_of, every=every)
         steps = enumerate(way.root.walk())
         self.step_of = {step.operand: at for at, step in steps if step.kind == EVENT}
+        self.needed = [place_of[step.operand] for step in way.root.needed()]
 
     def scope(self, operands: Sequence[int]) -> int:
         """The innermost group that is repeated and holds all of some operands, or -1."""
@@ -260,7 +263,7 @@ def scan_of(
 ) -> Scan:
     """A way and its events as the kernels take them; `made` has the operands of each comparison and the comparison."""
     m = len(stream)
-    program = steps.program
+    program, following, stop = steps.program, following_of(mask), stream.offsets[stream.part + 1]
 
     def stack(arrays: Sequence[IntArray] | Sequence[BoolArray], dtype: type) -> IntArray:
         return np.stack(arrays) if arrays else np.zeros((0, m), dtype)
@@ -275,7 +278,8 @@ def scan_of(
     return Scan(
         program=program,
         mask=mask,
-        following=following_of(mask),
+        starts=np.ones(m, np.bool_) if begun else _possible_starts(steps, following, np.minimum(stream.reach, stop)),
+        following=following,
         ended=ended,
         ends=ends,
         compared=np.cumsum([0, *map(len, own)]),
@@ -287,12 +291,20 @@ def scan_of(
         left_known=stack([part.left_known for _, _, part in made], np.bool_).astype(np.bool_),
         right_known=stack([part.right_known for _, _, part in made], np.bool_).astype(np.bool_),
         reach=stream.reach,
-        stop=stream.offsets[stream.part + 1],
+        stop=stop,
         ordinal=np.ascontiguousarray(stream.ordinal),
         strict=strict,
         apart=apart,
         begun=begun,
     )
+
+
+def _possible_starts(steps: StepsOfWay, following: IntArray, limit: IntArray) -> BoolArray:
+    """`Scan.starts`: where one needed operand has no event, a scan would go on to the end of the window for nothing."""
+    possible = np.ones(len(limit), np.bool_)
+    for place in steps.needed:
+        possible &= following[place, :-1] < limit
+    return possible
 
 
 def _endings(steps: StepsOfWay, stream: Stream) -> tuple[IntArray, IntArray]:

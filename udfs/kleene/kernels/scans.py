@@ -37,6 +37,8 @@ class Scan(NamedTuple):
         The steps.
     mask
         bool[k, m]: which events each operand takes.
+    starts
+        bool[m]: the events that may be first, as far as all operands that a match needs have some in the window.
     following
         int64[k, m + 1]: the next such event from each one on, else `ENDLESS`.
     ended, ends
@@ -69,6 +71,7 @@ class Scan(NamedTuple):
 
     program: Program
     mask: BoolArray
+    starts: BoolArray
     following: IntArray
     ended: IntArray
     ends: IntArray
@@ -207,7 +210,7 @@ def _scan_on(
         begins = False
         for ask in range(fresh.sizes[1]):
             begins = begins or scan.mask[program.place[fresh.ask[ask]], start]
-        if not begins or (scan.apart and start < resume):
+        if not begins or not scan.starts[start] or (scan.apart and start < resume):
             continue
         copy_state(program, state, fresh)
         event = start
