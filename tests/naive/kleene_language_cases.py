@@ -334,9 +334,10 @@ class Begun:
     events: str
     rows: tuple[str, ...]
     after_match: str = "next"
+    repetition: str = "maximal"
 
     def __str__(self) -> str:
-        return f"{self.pattern} by {self.policy} on {self.events}"
+        return f"{self.pattern} by {self.policy} on {self.events}, {self.repetition}"
 
 
 BEGUN = (
@@ -351,4 +352,40 @@ BEGUN = (
     Begun(NEXT, "a ; !x ; b", "a1 x2 b3", ()),
     Begun(NEXT, "a ; !x ; b", "a1 x2", ()),
     Begun(STRICT, "a ; b ; c", "a1 b2 x3 a4", ("a1 b2 ? c", "a4 ? b")),
+    # Of a repeated group the round at hand; after a complete round what stands behind the group, or the next round.
+    Begun(NEXT, "(a ; b)+ ; c", "a1 b2", ("a1 b2 ? c",)),
+    Begun(NEXT, "(a ; b)+ ; c", "a1 b2 a3", ("a1 b2 a3 ? b", "a3 ? b")),
+    Begun(NEXT, "(a ; b){2} ; c", "a1 b2 x3", ("a1 b2 ? a",)),
+    Begun(NEXT, "(a ; b)+", "a1 b2 a3", ("a3 ? b",)),
+    Begun(NEXT, "x ; (a ; b)+", "x1", ("x1 ? a",)),
+    Begun(NEXT, "x ; (a ; b)* ; c", "x1", ("x1 ? c",)),
+    Begun(NEXT, "x ; (a ; b)* ; c", "x1 a2", ("x1 a2 ? b",)),
+    Begun(NEXT, "x ; (a ; (b | c)){2}", "x1 a2 c3 a4", ("x1 a2 c3 a4 ? b",)),
+    Begun(NEXT, "x ; ((a ; b)+ ; c)+ ; d", "x1 a2 b3 a4", ("x1 a2 b3 a4 ? b",)),
+    Begun(NEXT, "x ; ((a ; b)+ ; c)+ ; d", "x1 a2 b3 c4", ("x1 a2 b3 c4 ? d",)),
+    Begun(NEXT, "x ; (a? ; b?){2}", "x1 b2", ("x1 b2 ? a",)),
+    Begun(STRICT, "(a ; b)+ ; c", "a1 b2 a3 x4", ("a1 b2 a3 ? b", "a3 ? b")),
+    Begun(NEXT, "(a ; b)+ ; !x ; c", "a1 b2 x3", ()),
+    Begun(NEXT, "(a ; b)+ ; !x ; c", "a1 b2 a3 x4", ("a1 b2 a3 ? b", "a3 ? b")),
+    # Of every place to stop the one that came furthest.
+    Begun(NEXT, "a ; b+ ; c", "a1 b2 b3", ("a1 b2 b3 ? c",), "next", "all"),
+    Begun(NEXT, "a ; b{2,3} ; c", "a1 b2", ("a1 b2 ? b",), "next", "all"),
+    Begun(NEXT, "a ; b+ ; c", "a1 b2 c3 a4", ("a4 ? b",), "next", "all"),
+    Begun(
+        STRICT,
+        "a+ AS f ; a AS g , b ; c",
+        "a1 a2 a3 b4 x5",
+        ("a1 a2 a3 b4 ? c", "a2 a3 b4 ? c", "a3 ? g"),
+        "next",
+        "all",
+    ),
+    Begun(
+        NEXT, "a+ AS f ; a AS g , b ; c", "a1 a2 a3 b4", ("a1 a2 a3 b4 ? c", "a2 a3 b4 ? c", "a3 ? g"), "next", "all"
+    ),
+    Begun(NEXT, "a+ AS f ; a AS g , b ; c", "a1 a2 a3 b4", ("a1 a2 ? b", "a2 a3 b4 ? c", "a3 ? g")),
+    Begun(NEXT, "(a ; b)+ ; c", "a1 b2 a3", ("a1 b2 a3 ? b", "a3 ? b"), "next", "all"),
+    Begun(NEXT, "(a+){2} ; c", "a1 a2", ("a1 a2 ? c", "a2 ? a"), "next", "all"),
+    Begun(NEXT, "(a+){2} ; c", "a1 a2", ("a1 a2 ? c", "a2 ? a")),
+    Begun(NEXT, "a ; b+ ; !x ; c", "a1 b2 x3 c4", (), "next", "all"),
+    Begun(NEXT, "a ; b+ ; c", "a1 b2 b3 c4 a5", ("a5 ? b",), "past_last", "all"),
 )

@@ -20,12 +20,13 @@ State = Any
 
 @dataclass(frozen=True)
 class One:
-    """The events of one operand."""
+    """The events of one operand; `optional`: where it takes none, nothing is missing."""
 
     name: str
     least: int
     most: int | None
     until: tree.Node | None = None
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,13 @@ class Either:
 
 @dataclass(frozen=True)
 class Rounds:
-    """A form again and again."""
+    """A form again and again; `optional` as of `One`."""
 
     form: Form
     least: int
     most: int | None
     until: tree.Node | None = None
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def ways_of(asked: Asked, node: tree.Node, every_count: bool) -> list[Form]:
         return [Nothing(node)]
     if isinstance(node, tree.Repetition):
         taken = repetition_of(asked, node, node.minimum if every_count else max(1, node.minimum))
+        taken = replace(taken, optional=not node.minimum)
         return [taken] if every_count or node.minimum else [taken, replace(taken, least=0, most=0)]
     below = [ways_of(asked, child, every_count) for child in node.children()]
     if isinstance(node, tree.Disjunction):

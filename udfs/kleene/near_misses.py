@@ -1,8 +1,9 @@
 """Near misses: what has begun and is not complete, with what it awaits (``partial => true``).
 
 Source: SPEC section 3. Under ``skip_till_next`` and ``strict`` a start takes event by event and never goes back. What
-it has taken when nothing goes on says how far it came, in each way of the pattern. A start that came to the end and was
-ruled out there, by an absence or by an aggregate, is no near miss.
+it has taken when nothing goes on says how far it came, in each way of the pattern, and with ``repetition => 'all'`` for
+each place where its repetitions may stop. Of these the furthest is told. A start that came to the end and was ruled out
+there, by an absence or by an aggregate, is no near miss.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.events import Stream, stream_of
 from patternlake.udfs.kleene.finality import Moment, is_followed, window_over
@@ -25,7 +26,6 @@ from patternlake.udfs.kleene.kernels.keeping import Keeper
 from patternlake.udfs.kleene.kernels.scanning import collected_rows, conditions_of, layout_of_way
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.ways import EVENT, THEN, Step, Way
-from patternlake.udfs.language.query import tree
 
 WHOLE = -1
 """Stands for the operand that a whole match awaits."""
@@ -43,10 +43,13 @@ class Begun:
         r rows.
     missing
         int64[r]: number of the operand that each awaits; `WHOLE` for a whole match.
+    latest
+        int64[r]: the last event that its start has taken in any way, a row of `Events`.
     """
 
     matches: Matches
     missing: IntArray
+    latest: IntArray
 
     def deadlines(self, pattern: KleenePattern) -> IntArray:
         """int64[r]: microseconds from which on it is too late; `NEVER` without a window in time, or for a match."""
@@ -71,10 +74,10 @@ class Begun:
         """
         if moment is None:
             return sure
-        first, last = self.matches.first_events, self.matches.last_events
-        over = window_over(pattern, events, moment)[first]
+        over = window_over(pattern, events, moment)[self.matches.first_events]
         if strict:
-            over |= is_followed(events, moment.settled(events), last)
+            # Another way than the one that is told may still go on.
+            over |= is_followed(events, moment.settled(events), self.latest)
         return np.where(self.missing == WHOLE, sure, over)
 
 
@@ -99,7 +102,7 @@ def with_near_misses(
     found
         All its matches.
     match
-        Finds the matches of another pattern by the same policy, one at most for each start.
+        Finds the matches of another pattern by the same policy.
     strict
         Whether the policy is ``strict``.
     begins
@@ -120,38 +123,74 @@ def with_near_misses(
     if pattern.gaps or pattern.aggregate_conditions:
         done[match(replace(_without_absences(pattern), aggregate_conditions=())).first_events] = True
     stream = stream_of(pattern, events)
-    # Of each start the way that came furthest, of several the first one.
-    furthest, missing = np.zeros(len(events), np.int64), np.full(len(events), WHOLE)
-    way_of = np.full(len(events), WHOLE)
-    reached: list[Rows] = []
-    for number, way in enumerate(pattern.ways):
-        rows = scanning.reached(pattern, way, stream, strict=strict)
-        rows = rows.take(np.flatnonzero(~done[_starts(rows, stream)]))
-        counts = _counts(rows, len(pattern.operands))
-        awaited = np.full(len(rows), WHOLE)
-        for operand in reversed(way.operands):
-            # One that need not have an event is never awaited.
-            awaited[counts[:, operand] < pattern.operands[operand].least] = operand
-        kept = np.flatnonzero(awaited != WHOLE)
-        rows, counts, awaited = rows.take(kept), counts[kept], awaited[kept]
-        kept = np.flatnonzero(_may_be_completed(pattern, way, stream, rows, counts > 0, awaited))
-        rows, counts, awaited = rows.take(kept), counts[kept], awaited[kept]
-        written = sorted(way.order.operands)
-        came = len(written) - np.argmax(counts[:, written[::-1]] > 0, axis=1)
-        start = _starts(rows, stream)
-        further = np.flatnonzero(came > furthest[start])
-        for one, values in ((furthest, came), (missing, awaited), (way_of, np.full(len(rows), number))):
-            one[start[further]] = values[further]
-        reached.append(rows)
+    begun = _furthest(pattern, events, stream, done, strict=strict)
     keeper = Keeper(events, max_matches, truncate)
     keeper.add(Rows(found.event_offsets, found.events, found.bound_operands))
-    for number, rows in enumerate(reached):
-        own = rows.take(np.flatnonzero(way_of[_starts(rows, stream)] == number))
-        keeper.add(Rows(own.offsets, stream.source[own.events], own.operands))
+    keeper.add(begun.rows)
     names = [pattern.operands[number].name for number in pattern.positive]
     rows, total = keeper.result()
     made = bindings.answer(names, pattern.positive, rows, events, total)
-    return Begun(made, missing[made.first_events])
+    missing, latest = np.full(len(events), WHOLE), np.zeros(len(events), np.int64)
+    missing[begun.starts], latest[begun.starts] = begun.awaited, begun.latest
+    return Begun(made, missing[made.first_events], latest[made.first_events])
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """What starts have taken that are not complete.
+
+    Attributes
+    ----------
+    rows
+        r rows, of events by row of `Events`.
+    awaited
+        int64[r]: the operand that each awaits.
+    latest
+        int64[r]: as of `Begun`.
+    """
+
+    rows: Rows
+    awaited: IntArray
+    latest: IntArray
+
+    @property
+    def starts(self) -> IntArray:
+        """int64[r]: the event that each begins with."""
+        return self.rows.events[self.rows.offsets[:-1]]
+
+
+def _furthest(pattern: KleenePattern, events: Events, stream: Stream, done: BoolArray, *, strict: bool) -> _Reached:
+    """Of each start that is not `done` how far it came: in the way in which the last operand that has an event stands
+    furthest in the text; of several in the one that is tried first; there with the most events; then with the operand
+    awaited that stands furthest; then the first in the order of the answer.
+    """
+    parts: list[Rows] = [bindings.no_rows()]
+    columns: list[tuple[IntArray, IntArray, IntArray]] = []
+    for number, way in zip(scanning.rank_ways(pattern), pattern.ways, strict=True):
+        rows, awaited = scanning.reached(pattern, way, stream, strict=strict)
+        kept = np.flatnonzero(~done[_starts(rows, stream)])
+        rows, awaited = rows.take(kept), awaited[kept]
+        counts = _counts(rows, len(pattern.operands))
+        kept = np.flatnonzero(_may_be_completed(pattern, way, stream, rows, counts > 0, awaited))
+        rows, awaited = rows.take(kept), awaited[kept]
+        written = sorted(way.order.operands)
+        came = len(written) - np.argmax(counts[kept][:, written[::-1]] > 0, axis=1)
+        parts.append(Rows(rows.offsets, stream.source[rows.events], rows.operands))
+        columns.append((came, np.full(len(rows), number), awaited))
+    rows = bindings.stacked(parts)
+    came, rank, awaited = (np.concatenate([column[at] for column in columns]) for at in range(3))
+    first, last = rows.events[rows.offsets[:-1]], rows.events[rows.offsets[1:] - 1]
+    latest = np.full(len(events), WHOLE)
+    np.maximum.at(latest, first, last)
+    places = np.arange(len(rows), dtype=np.int64)
+    in_order, _ = bindings.sort_rows(
+        places, events.keys[first], rows.offsets, events.positions[rows.events], rows.operands
+    )
+    # Sorting is stable, so that what is equal otherwise stays in the order of the answer.
+    keys: list[IntArray] = [-awaited, -np.diff(rows.offsets), rank, -came, first]
+    order = in_order[np.lexsort([key[in_order] for key in keys])]
+    chosen = order[np.append(True, np.diff(first[order]) != 0)[: len(order)]]
+    return _Reached(rows.take(chosen), awaited[chosen], latest[first[chosen]])
 
 
 def _starts(rows: Rows, stream: Stream) -> IntArray:
@@ -207,30 +246,19 @@ def _may_be_completed(
     return free
 
 
-def check_partial(pattern: KleenePattern, policy: str) -> None:
+def check_partial(policy: str) -> None:
     """Refuse what near misses are not told of.
 
     Raises
     ------
     ArgumentError
-        The policy is ``skip_till_any``, or repeated operands take every choice.
-    UnsupportedOperatorError
-        A group is repeated; the place is that operator.
+        The policy is ``skip_till_any``.
     """
     if policy == "skip_till_any":
         raise ArgumentError(
             "partial => true tells how far each start came, and skip_till_any has no one way on from a start; ask with "
             "policy => 'skip_till_next' or 'strict'"
         )
-    if pattern.every:
-        raise ArgumentError(
-            "partial => true tells how far each start came, and repetition => 'all' stops it at every place; ask with "
-            "repetition => 'maximal'"
-        )
-    for node in pattern.query.pattern.walk():
-        if isinstance(node, tree.Repetition) and not isinstance(node.item, tree.Event):
-            message = "partial => true takes no repetition of a group; write its rounds out, or repeat names"
-            raise UnsupportedOperatorError(message, pattern.query.text, node.sign.start, node.sign.end)
 
 
 def _without_absences(pattern: KleenePattern) -> KleenePattern:

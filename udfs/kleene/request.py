@@ -282,7 +282,7 @@ def _check(
     check_arguments(policy, after_match, most, names)
     check_key(arguments, configuration, partitioned=bool(pattern.partition))
     if given_or(arguments, "partial", False):
-        check_partial(pattern, policy)
+        check_partial(policy)
     return _Compiled(pattern, types, policy), at
 
 

@@ -13,7 +13,7 @@ from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events, integers, micros, order_in_partitions, read_events
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.first_events import by_first_events, can_be_divided
-from patternlake.udfs.kleene.kernels.bindings import Matches
+from patternlake.udfs.kleene.kernels.bindings import MOST_BOUND, Matches
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.near_misses import WHOLE, with_near_misses
 from patternlake.udfs.kleene.plans.replanning import Replanning
@@ -292,13 +292,13 @@ def _written_with_near_misses(
     pattern = request.pattern
 
     def match(part: KleenePattern, after_match: str = "next") -> Matches:
-        # A start has one match at most, so there are no more than events.
+        # All are needed to know which starts have none; each binds an event.
         return match_events(
             part,
             events,
             policy=request.policy,
             after_match=after_match,
-            max_matches=max(1, len(events)),
+            max_matches=MOST_BOUND,
             begins=begins,
         )
 

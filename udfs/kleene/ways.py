@@ -39,6 +39,8 @@ class Step:
         None for any number.
     until
         An operand whose `Operand.until` ends the step, or -1.
+    optional
+        Whether another way leaves it out; this one takes it.
     """
 
     kind: int
@@ -47,6 +49,7 @@ class Step:
     least: int = 1
     most: int | None = 1
     until: int = -1
+    optional: bool = False
 
     def walk(self) -> Iterator[Step]:
         """The step and all below it, in text order."""
@@ -205,7 +208,7 @@ class _Chooser:
 
     def of_repetition(self, node: tree.Repetition) -> list[_Choice]:
         step = self.inside(node)
-        taken = [_Choice(node, replace(step, least=max(1, step.least)))]
+        taken = [_Choice(node, replace(step, least=max(1, step.least), optional=node.minimum == 0))]
         return [*taken, _Choice(node, None)] if node.minimum == 0 else taken
 
     def inside(self, node: Node) -> Step:

@@ -44,5 +44,7 @@ def test_final_rows(case: Final) -> None:
 def test_what_has_begun(case: Begun) -> None:
     events = stream(case.events)
     names = {event.position: event.name for event in events}
-    rows = near_misses(case.pattern, events, TYPES, policy=case.policy, after_match=case.after_match)
+    rows = near_misses(
+        case.pattern, events, TYPES, policy=case.policy, after_match=case.after_match, repetition=case.repetition
+    )
     assert [f"{words(row, names)} ? {missing}" for row, missing in rows] == list(case.rows)

@@ -10,9 +10,10 @@ from naive.absence_random import Pattern, random_events
 from naive.kleene import Event
 from naive.kleene_begun import near_misses
 from naive.kleene_kernels import compiled, events_of, rows_of
+from naive.kleene_orders import UndefinedError
 from naive.kleene_random import TYPES, Language
 from naive.kleene_random import random_events as language_events
-from naive.kleene_steps import NoSkipError, UndefinedError
+from naive.kleene_steps import NoSkipError, TooManyError
 from test_absence import minutes
 
 from patternlake.udfs.errors import ArgumentError, PatternError, PatternLakeError
@@ -24,15 +25,26 @@ from patternlake.udfs.kleene.near_misses import NEVER, WHOLE, Begun, check_parti
 from patternlake.udfs.limits import TooManyMatchesError
 
 MINUTE = 60_000_000
-FORMS = ("absence", "deadline", "directly", "optional", "bounded", "until", "conjunction", "some_of")
+FORMS = (
+    "absence",
+    "deadline",
+    "directly",
+    "optional",
+    "bounded",
+    "until",
+    "conjunction",
+    "some_of",
+    "steering",
+    "group",
+)
 
 
 def begun(
-    text: str, events: list[Event], policy: str, after_match: str = "next"
+    text: str, events: list[Event], policy: str, after_match: str = "next", repetition: str = "maximal"
 ) -> tuple[Begun, list[tuple[str, str]]]:
     """What began, and each row as its positions and the operand that it awaits."""
-    pattern = compiled(text, TYPES, policy=policy)
-    check_partial(pattern, policy)
+    pattern = compiled(text, TYPES, policy=policy, repetition=repetition)
+    check_partial(policy)
     given = events_of([events], TYPES)
     found = match_events(pattern, given, policy=policy, after_match=after_match)
     made = with_near_misses(
@@ -49,11 +61,13 @@ def begun(
     return made, [(repr(row), name) for (_, row), name in zip(rows_of(made.matches), names, strict=True)]
 
 
-def told(text: str, events: str, policy: str, watermark: float, after_match: str = "next") -> list[str]:
+def told(
+    text: str, events: str, policy: str, watermark: float, after_match: str = "next", repetition: str = "maximal"
+) -> list[str]:
     """The rows as words: events, the operand awaited and the minute of the deadline, and ``final``."""
     known = minutes(events)
-    pattern = compiled(text, TYPES, policy=policy)
-    made, rows = begun(text, known, policy, after_match)
+    pattern = compiled(text, TYPES, policy=policy, repetition=repetition)
+    made, rows = begun(text, known, policy, after_match, repetition)
     given, moment = events_of([known], TYPES), Moment(int(watermark * MINUTE))
     sure = final(pattern, made.matches, given, moment, policy=policy, after_match=after_match)
     sure = made.final(pattern, given, moment, sure, strict=policy == "strict")
@@ -100,6 +114,19 @@ def told(text: str, events: str, policy: str, watermark: float, after_match: str
         ("A ; !X ; B WITHIN 9 MIN", "A1 X2 B3 A4 X5", "skip_till_next", 5, []),
         ("A ; B ; !C WITHIN 9 MIN", "A1 B2 C3 A4 B5", "skip_till_next", 5, ["A4 B5"]),
         ("A ; B+ ; C WHERE COUNT(B.x) > 5 WITHIN 9 MIN", "A1 B2 C3", "skip_till_next", 5, []),
+        # A way that came less far goes on where the one that is told does not.
+        ("(A ; B ; C) | (A ; P[4]) DEFINE P AS x IS NULL OR x < 99", "A1 B2 X3", "strict", 3, ["A1 B2 awaits C"]),
+        ("(A ; B ; C) | (A ; P[4]) DEFINE P AS x IS NULL OR x < 99", "A1 B2 X3", "strict", 9, ["A1 B2 awaits C"]),
+        # The round at hand.
+        (
+            "(A ; B)+ ; C WITHIN 9 MIN",
+            "A1 B2 A3",
+            "skip_till_next",
+            3,
+            ["A1 B2 A3 awaits B until 10", "A3 awaits B until 12"],
+        ),
+        ("X ; (A ; B){2} ; C", "X1 A2 B3", "strict", 3, ["X1 A2 B3 awaits A"]),
+        ("X ; (A ; B){2} ; C", "X1 A2 B3 X4", "strict", 4, ["X1 A2 B3 awaits A final", "X4 awaits A"]),
         # In events there is no moment, and so many events end it.
         ("A ; B WITHIN 2 EVENTS", "A1 X2 A3", "skip_till_next", 3, ["A1 awaits B final", "A3 awaits B"]),
     ],
@@ -113,35 +140,67 @@ def test_a_start_inside_of_a_match_is_no_near_miss_where_the_search_goes_on_behi
 
 
 @pytest.mark.parametrize(
-    ("text", "policy", "message"),
+    ("text", "events", "policy", "watermark", "rows"),
     [
-        ("A ; B", "skip_till_any", "skip_till_any has no one way on from a start"),
-        ("A ; (B ; C)+", "skip_till_next", "takes no repetition of a group"),
+        (
+            "A ; B+ ; C WITHIN 9 MIN",
+            "A1 B2 B3 A4 B5 B6 C7 A8 B9",
+            "skip_till_next",
+            9,
+            [
+                "A1 B2 B3 B5 B6 C7 final",
+                "A1 B2 B3 B5 C7 final",
+                "A1 B2 B3 C7 final",
+                "A1 B2 C7 final",
+                "A4 B5 B6 C7 final",
+                "A4 B5 C7 final",
+                "A8 B9 awaits C until 17",
+            ],
+        ),
+        # The stop that came furthest is past; another one still goes on.
+        ("A+ AS f ; A AS g ; B", "A1 A2 A3", "strict", 3, ["A1 A2 A3 awaits B", "A2 A3 awaits B", "A3 awaits g"]),
+        ("A ; B+ ; !X ; C WITHIN 9 MIN", "A1 B2 X3 C4", "skip_till_next", 4, []),
     ],
 )
-def test_what_has_no_near_misses_is_refused(text: str, policy: str, message: str) -> None:
-    with pytest.raises(PatternLakeError) as error:
-        check_partial(compiled(text, TYPES, policy=policy), policy)
-    assert message in str(error.value)
+def test_near_misses_of_every_place_to_stop(
+    text: str, events: str, policy: str, watermark: float, rows: list[str]
+) -> None:
+    assert sorted(told(text, events, policy, watermark, repetition="all")) == sorted(rows)
 
 
-def check(rng: random.Random) -> bool:
-    """Whether a random question is one that can be asked; its rows are those of the oracle."""
+def test_a_policy_that_has_no_near_misses_is_refused() -> None:
+    with pytest.raises(PatternLakeError, match="skip_till_any has no one way on from a start"):
+        check_partial("skip_till_any")
+
+
+def check(rng: random.Random, *extra: str) -> bool:
+    """Whether a random question, with some forms in any case, is one that can be asked; its rows are those of the
+    oracle.
+    """
     policy = rng.choice(["skip_till_next", "strict"])
-    if rng.random() < 0.5:
+    if not extra and rng.random() < 0.5:
         text, after = Pattern(rng, scan=True).text, rng.choice(["next", "past_last"])
         events = random_events(rng, rng.randint(0, 8))
         events = [Event(e.position, e.time, e.name, {**e.values, "n": 1, "s": "a"}) for e in events]
+        repetition = "maximal"
     else:
-        asked = Language(rng, policy=policy, forms=[form for form in FORMS if rng.random() < 0.5])
-        text, after, events = asked.text, asked.after_match, language_events(rng, rng.randint(0, 9))
+        forms = [form for form in (*FORMS, *extra) if form in extra or rng.random() < 0.5]
+        asked = Language(rng, policy=policy, forms=forms, most=3 if "all" in extra else 4)
+        text, after, repetition = asked.text, asked.after_match, asked.repetition
+        events = language_events(rng, rng.randint(0, 6 if repetition == "all" else 9))
     try:
-        _, rows = begun(text, events, policy, after)
-        wanted = near_misses(text, events, TYPES, policy=policy, after_match=after)
-    except (PatternError, ArgumentError, NoSkipError, UndefinedError):
+        _, rows = begun(text, events, policy, after, repetition)
+        wanted = near_misses(text, events, TYPES, policy=policy, after_match=after, repetition=repetition)
+    except (PatternError, ArgumentError, NoSkipError, UndefinedError, TooManyError):
         return False
     told = [(row, missing) for row, missing in rows if missing]
-    assert sorted(told) == sorted((repr(row), missing) for row, missing in wanted), (text, policy, after, events)
+    assert sorted(told) == sorted((repr(row), missing) for row, missing in wanted), (
+        text,
+        policy,
+        after,
+        repetition,
+        events,
+    )
     return True
 
 
@@ -151,10 +210,24 @@ def test_near_misses_are_those_of_the_oracle(seed: int) -> None:
     assert sum(check(rng) for _ in range(80)) > 40
 
 
+@pytest.mark.parametrize("form", ["group", "all"])
+@pytest.mark.parametrize("seed", range(4))
+def test_near_misses_of_groups_and_of_every_place_to_stop_are_those_of_the_oracle(seed: int, form: str) -> None:
+    rng = random.Random(seed)
+    assert sum(check(rng, form) for _ in range(60)) > 20
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 150))
 def test_many_more_near_misses(seed: int) -> None:
     test_near_misses_are_those_of_the_oracle(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["group", "all"])
+@pytest.mark.parametrize("seed", range(100, 150))
+def test_many_more_near_misses_of_groups_and_of_every_place_to_stop(seed: int, form: str) -> None:
+    test_near_misses_of_groups_and_of_every_place_to_stop_are_those_of_the_oracle(seed, form)
 
 
 def answered(

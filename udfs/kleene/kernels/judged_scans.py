@@ -17,6 +17,7 @@ from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.kleene.events import Stream
+from patternlake.udfs.kleene.kernels.awaiting import NOTHING, awaited_step
 from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, shares
 from patternlake.udfs.kleene.kernels.scans import Scan, has_ended, qualifies
 from patternlake.udfs.kleene.kernels.steps import (
@@ -123,7 +124,7 @@ QUESTION = 5
 
 def scanned(
     scan: Scan, stream: Stream, rest: Sequence[JudgedCondition], most: int
-) -> tuple[IntArray, IntArray, IntArray]:
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """As `scans.scanned`, with conditions that only the evaluator can judge.
 
     `Scan.apart` is not looked at: matches inside of others are found as well.
@@ -134,7 +135,7 @@ def scanned(
         asking[program.place[list(condition.steers)]] = True
     starts = _starts(scan)
     nothing = np.zeros(0, np.int64)
-    sizes, events, places = [nothing], [nothing], [nothing]
+    sizes, events, places, awaited = [nothing], [nothing], [nothing], [nothing]
     total, begin, at_once = 0, 0, STARTS_AT_ONCE
     while begin < len(starts):
         own = starts[begin : begin + at_once]
@@ -153,15 +154,16 @@ def scanned(
             at_once = max(1, len(own) // 4)
             continue
         begin += len(own)
-        size, event, place = _matched(scan, scans, kept)
+        size, event, place, missing = _matched(scan, scans, kept)
         total += len(event)
         if total > most:
-            return nothing, nothing, nothing
+            return nothing, nothing, nothing, nothing
         sizes.append(size)
         events.append(event)
         places.append(place)
+        awaited.append(missing)
     offsets = np.concatenate([np.zeros(1, np.int64), *sizes]).cumsum()
-    return offsets, np.concatenate(events), np.concatenate(places)
+    return offsets, np.concatenate(events), np.concatenate(places), np.concatenate(awaited)
 
 
 @njit(cache=True)
@@ -351,16 +353,21 @@ def _with_room(scans: Scans) -> Scans:
 
 
 @njit(cache=True)
-def _matched(scan: Scan, scans: Scans, kept: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """The sizes, events and places of the scans that are matches."""
+def _matched(scan: Scan, scans: Scans, kept: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """The sizes, events, places and awaited steps of the scans that are matches, or that are not complete."""
     count = scans.used[SCANS]
     sizes, found, used = np.zeros(count, np.int64), 0, 0
+    awaited, noted = np.full(count, NOTHING, np.int64), np.empty((2, len(scan.program.kind)), np.int64)
     total = scans.states.sizes[:count, 0].sum()
     events, places = np.empty(total, np.int64), np.empty(total, np.int64)
     for row in range(count):
         state = state_of(scans.states, row)
         own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
-        if not is_whole(scan.program, state, own) and (state.sizes[0] == 0 or not scan.begun):
+        if scan.begun:
+            awaited[found] = awaited_step(scan.program, scan.awaits, state, noted)
+            if awaited[found] == NOTHING or state.sizes[0] == 0:
+                continue
+        elif not is_whole(scan.program, state, own):
             continue
         before = used
         for at in range(state.sizes[0]):
@@ -369,7 +376,7 @@ def _matched(scan: Scan, scans: Scans, kept: IntArray) -> tuple[IntArray, IntArr
                 used += 1
         sizes[found] = used - before
         found += 1
-    return sizes[:found].copy(), events[:used].copy(), places[:used].copy()
+    return sizes[:found].copy(), events[:used].copy(), places[:used].copy(), awaited[:found].copy()
 
 
 def _judge(

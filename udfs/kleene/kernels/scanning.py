@@ -19,6 +19,7 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.aggregate_conditions import SteeringCondition
 from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import aggregates, bindings, judged_scans, runs
+from patternlake.udfs.kleene.kernels.awaiting import first_awaited
 from patternlake.udfs.kleene.kernels.bindings import Rows
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
@@ -59,10 +60,7 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, after_mat
     filtered = bool(pattern.linearizations[0].gaps or pattern.aggregate_conditions)
     alone = len(pattern.ways) == 1 and not pattern.every
     apart = after_match == "past_last" and alone and not filtered and not pattern.along
-    # Where every choice of how many is asked for, those ways are one that differ in what takes none.
-    rank_of = [
-        at if not pattern.every else pattern.linearizations.index(way.order) for at, way in enumerate(pattern.ways)
-    ]
+    rank_of = rank_ways(pattern)
     for way in pattern.ways:
         parts.append(_of_way(pattern, way, stream, strict, apart))
     rows = bindings.stacked([bindings.no_rows(), *parts])
@@ -88,6 +86,12 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, after_mat
         position = int(stream.events.positions[first[wrong[0]]])
         raise _cannot_resume(after_match, position, begins=resume[wrong[0]] >= 0)
     return rows.take(np.flatnonzero(kept))
+
+
+def rank_ways(pattern: KleenePattern) -> list[int]:
+    """Which of the ways that are tried one after another each way belongs to."""
+    # Where every choice of how many is asked for, those ways are one that differ in what takes none.
+    return [at if not pattern.every else pattern.linearizations.index(way.order) for at, way in enumerate(pattern.ways)]
 
 
 def _resumed(pattern: KleenePattern, rows: Rows, after_match: str) -> IntArray:
@@ -130,16 +134,21 @@ def _apart(first: IntArray, resume: IntArray) -> BoolArray:
     return kept
 
 
-def reached(pattern: KleenePattern, way: Way, stream: Stream, *, strict: bool) -> Rows:
-    """What each start has taken in a way when nothing goes on, with whole matches, whatever must be absent; events by
-    their number in the stream.
+def reached(pattern: KleenePattern, way: Way, stream: Stream, *, strict: bool) -> tuple[Rows, IntArray]:
+    """What each start has taken in a way when nothing goes on and it is not complete, whatever must be absent; where
+    every place to stop is asked for, of each of these. Events are given by their number in the stream.
+
+    Returns
+    -------
+    (Rows, int64[r])
+        And the operand that each awaits.
     """
     return _taken(pattern, way, stream, strict, apart=False, begun=True)
 
 
 def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apart: bool) -> Rows:
     """The matches of a way whose gaps are free and whose aggregates are as asked."""
-    rows = _taken(pattern, way, stream, strict, apart=apart, begun=False)
+    rows, _ = _taken(pattern, way, stream, strict, apart=apart, begun=False)
     layout = layout_of_way(way, conditions_of(pattern, way.operands))
     if way.order.gaps and len(rows):
         joiner = Joiner(stream, layout, 0, 0, 0)
@@ -150,8 +159,10 @@ def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apar
     return rows
 
 
-def _taken(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, *, apart: bool, begun: bool) -> Rows:
-    """What the scans of a way take."""
+def _taken(
+    pattern: KleenePattern, way: Way, stream: Stream, strict: bool, *, apart: bool, begun: bool
+) -> tuple[Rows, IntArray]:
+    """What the scans of a way take, and the operand that each awaits; -1 for a match."""
     numbers = way.operands
     judged = [part for part in conditions_of(pattern, numbers) if part.negated is None]
     steps = StepsOfWay(way, every=pattern.every)
@@ -163,12 +174,15 @@ def _taken(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, *, ap
     rest = [steps.judged(part) for part, made in zip(judged, compared, strict=True) if made is None]
     rest += [steps.steering(part) for part in pattern.steering if set(part.operands.values()) <= set(numbers)]
     most = bindings.MOST_BOUND
-    offsets, events, places = (
+    offsets, events, places, awaited = (
         judged_scans.scanned(scan, stream, rest, most) if rest or steps.program.every else scanned(scan, most)
     )
     if not len(offsets):
         raise bindings.too_long()
-    return Rows(offsets, events, np.array(numbers, np.int8)[places])
+    # What awaits nothing, -1, stays so.
+    of_step = np.append(steps.program.place, -1)[awaited]
+    missing = np.append(np.array(numbers, np.int64), -1)[of_step]
+    return Rows(offsets, events, np.array(numbers, np.int8)[places]), missing
 
 
 def conditions_of(pattern: KleenePattern, numbers: Collection[int]) -> list[Condition]:
@@ -185,11 +199,14 @@ class StepsOfWay:
         The program.
     step_of
         The step of each operand.
+    root
+        The steps themselves.
     needed
         The places of the operands that have an event in each match.
     """
 
     def __init__(self, way: Way, *, every: bool) -> None:
+        self.root = way.root
         place_of = {number: place for place, number in enumerate(way.operands)}
         self.program: Program = program_of(way.root, place_of, every=every)
         steps = enumerate(way.root.walk())
@@ -296,6 +313,7 @@ def scan_of(
         strict=strict,
         apart=apart,
         begun=begun,
+        awaits=first_awaited(steps.root),
     )
 
 

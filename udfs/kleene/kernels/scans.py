@@ -13,6 +13,7 @@ from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.kleene.kernels import runs
+from patternlake.udfs.kleene.kernels.awaiting import NOTHING, awaited_step
 from patternlake.udfs.kleene.kernels.steps import (
     ENDLESS,
     Program,
@@ -66,7 +67,9 @@ class Scan(NamedTuple):
     apart
         Whether a match begins behind the last event of the one before it in its part.
     begun
-        Whether what a start has taken counts where it is no match, too.
+        Whether what is not complete is asked for, not matches.
+    awaits
+        int64[n]: see `awaiting.first_awaited`.
     """
 
     program: Program
@@ -89,6 +92,7 @@ class Scan(NamedTuple):
     strict: bool
     apart: bool
     begun: bool
+    awaits: IntArray
 
 
 @njit(cache=True)
@@ -151,15 +155,17 @@ def qualifies(scan: Scan, state: State, kept: IntArray, ask: int, event: int) ->
     return True
 
 
-def scanned(scan: Scan, most: int) -> tuple[IntArray, IntArray, IntArray]:
-    """The match of each start: offsets, events, and the operand's place of each; no offsets beyond `most` events.
+def scanned(scan: Scan, most: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """The match of each start, or with `Scan.begun` what is not complete: offsets, events, the operand's place of each,
+    and for each start the step that it awaits (`awaiting.NOTHING` for a match); no offsets beyond `most` events.
 
     Not of a program with `Program.every`.
     """
     offsets, events, places = np.zeros(1025, np.int64), np.empty(1024, np.int64), np.empty(1024, np.int64)
+    awaited = np.full(1024, NOTHING, np.int64)
     kept = np.empty((1024, 3), np.int64)
     progress = np.zeros(3, np.int64)
-    while not _scan_starts(scan, kept, offsets, events, places, progress):
+    while not _scan_starts(scan, kept, offsets, events, places, awaited, progress):
         # Something is full: it begins again with the start at which it was.
         used = int(offsets[progress[1]])
         if used > most:
@@ -169,6 +175,7 @@ def scanned(scan: Scan, most: int) -> tuple[IntArray, IntArray, IntArray]:
             places = np.concatenate((places, np.empty_like(places)))
         elif progress[1] + 2 > len(offsets):
             offsets = np.concatenate((offsets, np.empty_like(offsets)))
+            awaited = np.concatenate((awaited, np.full(len(offsets), NOTHING, np.int64)))
         else:
             events = np.concatenate((events, np.empty(len(kept), np.int64)))
             places = np.concatenate((places, np.empty(len(kept), np.int64)))
@@ -176,20 +183,27 @@ def scanned(scan: Scan, most: int) -> tuple[IntArray, IntArray, IntArray]:
     found = int(progress[1])
     used = int(offsets[found])
     if used > most:
-        return offsets[:0], events[:0], places[:0]
-    return offsets[: found + 1], events[:used], places[:used]
+        return offsets[:0], events[:0], places[:0], awaited[:0]
+    return offsets[: found + 1], events[:used], places[:used], awaited[:found]
 
 
 @njit(cache=True)
 def _scan_starts(
-    scan: Scan, kept: IntArray, offsets: IntArray, events: IntArray, places: IntArray, progress: IntArray
+    scan: Scan,
+    kept: IntArray,
+    offsets: IntArray,
+    events: IntArray,
+    places: IntArray,
+    awaited: IntArray,
+    progress: IntArray,
 ) -> bool:
     """Go on with the scans until all are done, or some array is full; `progress` is the next start, how many matches
     there are, and where the next one may begin.
     """
     fresh, state = new_state(scan.program), new_state(scan.program)
     settle(scan.program, fresh, kept, scan.ordinal, scan.strict)
-    return _scan_on(scan, fresh, state, kept, offsets, events, places, progress)
+    noted = np.empty((2, len(scan.program.kind)), np.int64)
+    return _scan_on(scan, fresh, state, noted, kept, offsets, events, places, awaited, progress)
 
 
 @uncounted
@@ -197,10 +211,12 @@ def _scan_on(
     scan: Scan,
     fresh: State,
     state: State,
+    noted: IntArray,
     kept: IntArray,
     offsets: IntArray,
     events: IntArray,
     places: IntArray,
+    awaited: IntArray,
     progress: IntArray,
 ) -> bool:
     program = scan.program
@@ -242,7 +258,13 @@ def _scan_on(
             step, begins_round = state.ask[taken], state.ask_round[taken]
             take(program, state, kept, scan.ordinal, scan.strict, step, begins_round, event)
             event += 1
-        if (state.enough[0] == 0 or not is_whole(program, state, kept)) and (state.sizes[0] == 0 or not scan.begun):
+        missing = NOTHING
+        if scan.begun:
+            # The round at hand is part of what has begun: nothing is dropped.
+            missing = awaited_step(program, scan.awaits, state, noted)
+            if missing == NOTHING or state.sizes[0] == 0:
+                continue
+        elif state.enough[0] == 0 or not is_whole(program, state, kept):
             continue
         size, used = state.sizes[0], offsets[found]
         if used + size > len(events) or found + 2 > len(offsets):
@@ -252,6 +274,7 @@ def _scan_on(
             if kept[at, 1] >= 0:
                 events[used], places[used] = kept[at, 0], program.place[kept[at, 1]]
                 used += 1
+        awaited[found] = missing
         found += 1
         offsets[found] = used
         resume = events[used - 1] + 1
