@@ -339,7 +339,11 @@ def expected(case: Case) -> list[Found] | tuple[str, int]:
         return judge
 
     define = {name: condition(name) for name in variables_of(case.pattern)}
-    question = Question(case.pattern, define, {SUBSET[0]: SUBSET[1]}, case.skip)
+    return answers_to(Question(case.pattern, define, {SUBSET[0]: SUBSET[1]}, case.skip), case)
+
+
+def answers_to(question: Question, case: Case) -> list[Found] | tuple[str, int]:
+    """What a question finds in each partition of a case, or why it stops, and at which row among all."""
     answer, low = [], 0
     for rows in case.partitions:
         try:

@@ -115,8 +115,13 @@ def value_in(node: Any, rows: Sequence[Any], at: int) -> Any:
     match node:
         case exp.Column():
             return rows[at][node.name]
+        case exp.Literal(is_string=True):
+            return node.this
         case exp.Literal():
             return float(node.this) if "." in node.this else int(node.this)
+        case exp.Cast():
+            given = value_in(node.this, rows, at)
+            return None if given is None else float(given)
         case exp.Null():
             return None
         case exp.Boolean():
@@ -145,7 +150,9 @@ def type_of(node: Any) -> str:
         case exp.Column():
             return SPARK[node.name]
         case exp.Literal():
-            return "double" if "." in node.this else "int"
+            return "string" if node.is_string else "double" if "." in node.this else "int"
+        case exp.Cast():
+            return "double"
         case exp.Null():
             return "void"
         case exp.Boolean() | exp.Is() | exp.Not() | exp.Predicate() | exp.And() | exp.Or():
@@ -159,7 +166,7 @@ def type_of(node: Any) -> str:
             types += [type_of(node.args["default"])] if node.args.get("default") is not None else []
         case _:
             types = [type_of(one) for one in node.iter_expressions()]
-    return next((name for name in ("double", "bigint", "int", "boolean") if name in types), "void")
+    return next((name for name in ("string", "double", "bigint", "int", "boolean") if name in types), "void")
 
 
 def parsed(sql: str) -> Any:
@@ -167,9 +174,9 @@ def parsed(sql: str) -> Any:
     return sqlglot.parse_one(sql.format(window="(ORDER BY t)"), dialect="spark")
 
 
-def matches_of_text(case: Case) -> Matches:
-    """The matches of a clause whose conditions were read from text."""
-    clause = parse_clause(clause_of(case))
+def matches_of_text(case: Case, text: str = "") -> Matches:
+    """The matches of a clause whose conditions were read from text, which is that of the case if none is given."""
+    clause = parse_clause(text or clause_of(case))
     read = read_definitions(clause, SPARK)
     made = read.typed({sql: type_of(parsed(sql)) for sql in read.columns})
 
@@ -182,8 +189,9 @@ def matches_of_text(case: Case) -> Matches:
     for number, name in enumerate(clause.variables):
         if name in read.rows:
             holding[number] = [value is True for value in column(read.rows[name])]
-    arrow = {"double": pa.float64(), "integer": pa.int64(), "boolean": pa.bool_()}
-    arrays = [pa.array(column(one.sql), arrow[one.encoding], from_pandas=False) for one in made.columns]
+    arrow = {"double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
+    types = [arrow.get(type_of(parsed(one.sql)), pa.int64()) for one in made.columns]
+    arrays = [pa.array(column(one.sql), kind, from_pandas=False) for one, kind in zip(made.columns, types, strict=True)]
     partitions = np.cumsum([0, *map(len, case.partitions)])
     pattern = compile_pattern(clause, made.conditions, made.types)
     return match_rows(pattern, holding, partitions, encode_columns(made.columns, arrays))

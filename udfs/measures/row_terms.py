@@ -69,6 +69,8 @@ def is_classifier(formula: Formula) -> bool:
 def is_of_row(clause: Clause, terms: Sequence[Term], variable: str) -> bool:
     """Whether terms look at the row asked about and at physical offsets from it, and at nothing that was matched."""
     for term in terms:
+        if isinstance(term, ConstantTerm):
+            continue
         seen = row_seen(clause, term, variable)
         if seen is None or seen.kind != CURRENT or isinstance(term, ClassifierTerm):
             return False
@@ -79,7 +81,7 @@ def is_of_row(clause: Clause, terms: Sequence[Term], variable: str) -> bool:
 
 def term_sql(clause: Clause, term: Term, variable: str) -> str:
     """A term of `is_of_row` in Spark SQL."""
-    if isinstance(term, ColumnTerm):
+    if isinstance(term, ColumnTerm | ConstantTerm):
         return escape_braces(term.sql)
     assert isinstance(term, NavigationTerm)
     column = column_sql(term.argument)

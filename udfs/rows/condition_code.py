@@ -11,17 +11,21 @@ from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
 from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.measures.seen import CURRENT, FIRST, Seen
 from patternlake.udfs.rows.conditions import (
+    WHOLE,
     Aggregate,
     Call,
     Classifier,
     Constant,
+    Contains,
     Expression,
+    Fetch,
     Label,
     MatchNumber,
     Value,
 )
 from patternlake.udfs.rows.kernels import conditions as codes
-from patternlake.udfs.rows.kernels.conditions import Conditions
+from patternlake.udfs.rows.kernels import taken
+from patternlake.udfs.rows.kernels.taken import Conditions
 
 _ARITHMETIC = {
     "+": (codes.ADD_I, codes.ADD_F),
@@ -42,14 +46,17 @@ _COMPARISONS = {
     "<=>": codes.SAME,
 }
 _AGGREGATES = {
-    "count": (codes.COUNT_I, codes.COUNT_F),
-    "sum": (codes.SUM_I, codes.SUM_F),
-    "avg": (codes.AVG_I, codes.AVG_F),
-    "min": (codes.MIN_I, codes.MIN_F),
-    "max": (codes.MAX_I, codes.MAX_F),
+    "count": {"int": taken.COUNT_I, "float": taken.COUNT_F},
+    "sum": {"int": taken.SUM_I, "float": taken.SUM_F},
+    "avg": {"int": taken.AVG_I, "float": taken.AVG_F},
+    "min": {"int": taken.MIN_I, "float": taken.MIN_F},
+    "max": {"int": taken.MAX_I, "float": taken.MAX_F},
+    "least row": {"int": taken.LEAST_ROW_I, "float": taken.LEAST_ROW_F},
+    "greatest row": {"int": taken.GREATEST_ROW_I, "float": taken.GREATEST_ROW_F},
+    "squares": {"float": taken.SQUARES_F},
 }
 _TURNED = {"<": "<", "<=": "<=", ">": "<", ">=": "<="}
-_OPERATORS = frozenset({*_ARITHMETIC, *_SIGNS, *_LOGIC, *_COMPARISONS, "not", "is null", "coalesce", "if"})
+_OPERATORS = frozenset({*_ARITHMETIC, *_SIGNS, *_LOGIC, *_COMPARISONS, "not", "is null", "coalesce", "if", "sqrt"})
 _Source = tuple[int, int, int]
 _MOST_SEEN = 100
 """Of a condition that looks back further, it is not kept what failed: each row on the way would be a part of that."""
@@ -76,7 +83,8 @@ class ConditionCode:
     doubles: dict[float, int] = field(default_factory=dict)
     columns: dict[str, int] = field(default_factory=dict)
     sets: dict[frozenset[int], int] = field(default_factory=dict)
-    aggregates: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    aggregates: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+    """By set, kind, column, and by which of them each value counts once, or -1."""
     sees: list[set[_Source] | None] = field(default_factory=list)
     """Of each variable, what its condition sees of rows taken before; None: more than can be told."""
     groups: list[tuple[_Source, ...]] = field(default_factory=list)
@@ -155,9 +163,7 @@ class ConditionCode:
             case Value(column, seen):
                 kind = self.type_of_column(column)
                 operation = codes.LOAD_F if kind == "float" else codes.LOAD_I
-                # Each type has its own array of columns.
-                self.columns.setdefault(column, sum(self.types[other] == kind for other in self.columns))
-                self.code.append((operation, self.columns[column], self.row(seen)))
+                self.code.append((operation, self.column(column), self.row(seen)))
                 self.look(seen, codes.SEES_FIRST, codes.SEES_LAST)
                 return kind
             case Classifier(seen):
@@ -177,6 +183,15 @@ class ConditionCode:
                 return "int"
             case Aggregate():
                 return self.aggregate(part)
+            case Fetch(column, row):
+                self.aggregate(row)
+                kind = self.type_of_column(column)
+                self.code.append((codes.FETCH_F if kind == "float" else codes.FETCH_I, self.column(column), 0))
+                return kind
+            case Contains(value, column, variables):
+                self.emit(value)
+                self.code.append((codes.CONTAINS, self.values_of(self.set_of(variables), column), 0))
+                return "int"
             case Call(operator, arguments):
                 return self.call(operator, arguments)
         raise AssertionError(part)
@@ -238,23 +253,41 @@ class ConditionCode:
             raise ArgumentError(f"no column of integers or doubles is called {shorten(column)}; there are: {known}")
         return self.types[column]
 
+    def column(self, name: str) -> int:
+        """The number of a column: each type has its own array of columns."""
+        kind = self.type_of_column(name)
+        return self.columns.setdefault(name, sum(self.types[other] == kind for other in self.columns))
+
     def aggregate(self, part: Aggregate) -> str:
         """Compile an aggregate; its type."""
         if part.name not in _AGGREGATES or (part.column is None and part.name != "count"):
             known = ", ".join(_AGGREGATES)
             raise ArgumentError(f"{shorten(part.name)} is no aggregate of conditions; there are: {known}")
         number = self.set_of(part.variables)
+        values = -1 if part.distinct is None else self.values_of(number, part.distinct)
         if part.column is None:
-            key, kind = (number, codes.COUNT_ROWS, 0), "int"
+            key, kind = (number, taken.COUNT_ROWS, 0, values), "int"
         else:
             kind = self.type_of_column(part.column)
-            self.columns.setdefault(part.column, sum(self.types[other] == kind for other in self.columns))
-            key = (number, _AGGREGATES[part.name][kind == "float"], self.columns[part.column])
+            if kind not in _AGGREGATES[part.name]:
+                raise ArgumentError(f"{part.name} is of doubles, and {shorten(part.column)} has integers")
+            key = (number, _AGGREGATES[part.name][kind], self.column(part.column), values)
         each = self.aggregates.setdefault(key, len(self.aggregates))
-        kind = {"count": "int", "avg": "float"}.get(part.name, kind)
+        kind = WHOLE.get(part.name, kind)
         self.code.append((codes.AGGREGATE_F if kind == "float" else codes.AGGREGATE_I, each, number))
         self.see(codes.SEES_AGGREGATE, each, number)
         return kind
+
+    def values_of(self, number: int, column: str) -> int:
+        """The number of the aggregate that counts a column's values in a set."""
+        if self.type_of_column(column) != "int":
+            raise ArgumentError(f"{shorten(column)} must have integers from 0 on, not doubles")
+        if len(list(self.sets)[number]) == len(self.variables):
+            # All rows from the first one on: with this, it is known which values there are.
+            self.see(codes.SEES_FIRST, number, 0)
+        else:
+            self.sees[-1] = None
+        return self.aggregates.setdefault((number, taken.VALUES_I, self.column(column), -1), len(self.aggregates))
 
     def call(self, operator: str, arguments: Sequence[Expression]) -> str:
         """Compile an operator; the type of its value."""
@@ -264,7 +297,7 @@ class ConditionCode:
         if operator == "if":
             self.emit(arguments[0])
             arguments = arguments[1:]
-        as_floats = operator == "/" or "float" in [self.type_of(argument) for argument in arguments]
+        as_floats = operator in ("/", "sqrt") or "float" in [self.type_of(argument) for argument in arguments]
         for argument in arguments:
             if self.emit(argument) == "int" and as_floats:
                 self.code.append((codes.TO_FLOAT, 0, 0))
@@ -277,6 +310,8 @@ class ConditionCode:
             return "int"
         elif operator in _LOGIC:
             self.code += [(_LOGIC[operator], 0, 0)] * (len(arguments) - 1)
+        elif operator == "sqrt":
+            self.code.append((codes.SQRT_F, 0, 0))
         elif operator == "coalesce":
             self.code += [(codes.COALESCE, 0, 0)] * (len(arguments) - 1)
         elif operator == "if":
@@ -293,9 +328,11 @@ class ConditionCode:
                 return self.type_of_column(column)
             case Constant(value):
                 return "float" if isinstance(value, float) else "int"
-            case Aggregate(name, column, _):
-                return {"count": "int", "avg": "float"}.get(name) or self.type_of_column(column or "")
-            case Call("/", _):
+            case Aggregate(name, column):
+                return WHOLE.get(name) or self.type_of_column(column or "")
+            case Fetch(column, _):
+                return self.type_of_column(column)
+            case Call("/" | "sqrt", _):
                 return "float"
             case Call(operator, arguments) if operator not in _COMPARISONS and operator not in ("not", "is null"):
                 types = [self.type_of(argument) for argument in arguments[operator == "if" :]]
@@ -319,12 +356,14 @@ class ConditionCode:
         order = sorted(range(len(self.aggregates)), key=lambda each: list(self.aggregates)[each][0])
         renumbered = {each: at for at, each in enumerate(order)}
         aggregates = [list(self.aggregates)[each] for each in order]
-        of_aggregate = (codes.AGGREGATE_I, codes.AGGREGATE_F)
+        of_aggregate = (codes.AGGREGATE_I, codes.AGGREGATE_F, codes.CONTAINS)
         code = [(one, renumbered[two] if one in of_aggregate else two, three) for one, two, three in self.code]
         groups = [
             [(kind, renumbered[one] if kind == codes.SEES_AGGREGATE else one, two) for kind, one, two in group]
             for group in self.groups
         ]
+        integers = stacked("int", 0, np.int64)
+        counted = integers[[column for _, kind, column, _ in aggregates if kind == taken.VALUES_I]]
         member = [[number for names, number in self.sets.items() if v in names] for v in range(len(self.variables))]
         return Conditions(
             begin=np.array(self.begin, np.int64),
@@ -332,14 +371,22 @@ class ConditionCode:
             row=table(list(self.rows), 4),
             integers=np.array(list(self.integers), np.int64),
             doubles=np.array(list(self.doubles), np.float64),
-            int_column=stacked("int", 0, np.int64),
+            int_column=integers,
             int_known=stacked("int", 1, np.bool_),
             float_column=stacked("float", 0, np.float64),
             float_known=stacked("float", 1, np.bool_),
             sets_begin=begins([len(numbers) for numbers in member]),
             sets=np.array([number for numbers in member for number in numbers], np.int64),
             aggregates_begin=begins([sum(one[0] == number for one in aggregates) for number in range(len(self.sets))]),
-            aggregate=table([one[1:] for one in aggregates], 2),
+            aggregate=table(
+                [
+                    (kind + taken.DISTINCT * (values >= 0), column, renumbered.get(values, -1))
+                    for _, kind, column, values in aggregates
+                ],
+                3,
+            ),
+            # One at least, if any are counted, though all values are NULL.
+            values=int(counted.max(initial=0)) + 1 if len(counted) else 0,
             source_begin=begins([len(group) for group in groups]),
             source=table([source for group in groups for source in group], 3),
             depth=len(code),

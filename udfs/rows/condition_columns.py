@@ -15,7 +15,14 @@ from sqlglot import exp
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.query.tree import Span
-from patternlake.udfs.language.row_pattern.formulas import ClassifierTerm, ColumnTerm, Formula, NavigationTerm, Term
+from patternlake.udfs.language.row_pattern.formulas import (
+    ClassifierTerm,
+    ColumnTerm,
+    ConstantTerm,
+    Formula,
+    NavigationTerm,
+    Term,
+)
 from patternlake.udfs.language.row_pattern.tree import Clause
 from patternlake.udfs.measures.row_terms import (
     column_sql,
@@ -29,7 +36,7 @@ from patternlake.udfs.measures.row_terms import (
     write_terms,
 )
 from patternlake.udfs.measures.seen import CURRENT, LAST, Seen
-from patternlake.udfs.rows.conditions import Aggregate, Call, Expression, Value
+from patternlake.udfs.rows.conditions import Call, Expression, Value, columns_of, parts_of
 from patternlake.udfs.rows.kernel_columns import BOOLEAN, DOUBLE, INTEGER, MICROSECONDS, RANKS, KernelColumn
 
 _KINDS = {
@@ -59,8 +66,9 @@ _STRICT = (
 _HIDE, _SHOW = str.maketrans("{}", "\ue000\ue001"), str.maketrans("\ue000\ue001", "{}")
 CAN_SAY = (
     "what joins several rows of a match is said with + - * / %, abs, comparisons, BETWEEN, IN, AND, OR, NOT, IS NULL, "
-    "coalesce, nullif, greatest, least, datediff, if, CASE and casts to DOUBLE, and the aggregates count, count_if, "
-    "sum, avg, min, max, any and every; other functions may look at one row, as in LAST(upper(v.x))"
+    "coalesce, nullif, greatest, least, datediff, if, CASE and casts to DOUBLE, the aggregates count, count_if, "
+    "sum, avg, min, max, min_by, max_by, any, every, stddev and variance, with DISTINCT too, array_contains and "
+    "size of array_agg; other functions may look at one row, as in LAST(upper(v.x))"
 )
 
 
@@ -105,6 +113,10 @@ class ColumnBuilder:
             self.group.append(number)
         return number
 
+    def sql_of(self, column: int) -> str:
+        """The expression of a column; nothing of a number that is none."""
+        return next((sql for (sql, _), number in self.columns.items() if number == column), "")
+
     def root(self, column: int) -> int:
         """The column that stands for all that are ranked with one."""
         while self.group[column] != column:
@@ -116,10 +128,9 @@ class ColumnBuilder:
         used: set[str] = set()
 
         def look(part: Expression) -> None:
-            if isinstance(part, (Value, Aggregate)) and part.column is not None:
-                used.add(part.column)
-            for argument in part.arguments if isinstance(part, Call) else ():
-                look(argument)
+            used.update(columns_of(part))
+            for one in parts_of(part):
+                look(one)
 
         for condition in conditions.values():
             look(condition)
@@ -174,6 +185,8 @@ class RowColumns:
         """The row that all terms of a part look at, if it is one and only its columns matter."""
         rows = set()
         for term in self.terms(node):
+            if isinstance(term, ConstantTerm):
+                continue
             seen = row_seen(self.clause, term, self.variable)
             if seen is None or isinstance(term, ClassifierTerm):
                 return None
@@ -194,7 +207,7 @@ class RowColumns:
         def text(term: Term) -> str:
             if label and self.find_classifier_row(term) is not None:
                 return escape_braces(label)
-            if current:
+            if current or isinstance(term, ConstantTerm):
                 return term_sql(self.clause, term, self.variable)
             column = term.sql if isinstance(term, ColumnTerm) else ""
             if isinstance(term, NavigationTerm):

@@ -9,29 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
 
 from patternlake.udfs.language.row_pattern.formulas import (
     AggregateTerm,
-    ColumnTerm,
     Formula,
     MatchNumberTerm,
     Term,
 )
 from patternlake.udfs.language.row_pattern.tree import Clause
-from patternlake.udfs.measures.row_terms import (
-    column_sql,
-    escape_braces,
-    find_tests,
-    guard_column,
-    is_of_row,
-    row_seen,
-)
+from patternlake.udfs.measures.row_terms import is_of_row
 from patternlake.udfs.measures.seen import Seen
-from patternlake.udfs.rows.condition_columns import CAN_SAY, ENCODINGS, ColumnBuilder, Part, RowColumns, with_article
+from patternlake.udfs.rows.condition_aggregates import LISTS, NUMBERS, AggregateTrees, write_label
+from patternlake.udfs.rows.condition_columns import CAN_SAY, ENCODINGS, ColumnBuilder, Part, with_article
 from patternlake.udfs.rows.conditions import (
     Aggregate,
     Call,
@@ -54,7 +47,6 @@ _UNITS = {
     "MILLISECOND": 1000,
     "MICROSECOND": 1,
 }
-_NUMBERS = frozenset({"int", "float", "decimal"})
 _TIMES = frozenset({"timestamp", "timestamp_ntz", "date"})
 _COMPARISONS = {
     exp.EQ: "=",
@@ -66,13 +58,6 @@ _COMPARISONS = {
     exp.NullSafeEQ: "<=>",
 }
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
-_AGGREGATES = {
-    **{name: name.lower() for name in ("COUNT", "SUM", "AVG", "MIN", "MAX")},
-    "MEAN": "avg",
-    "COUNT_IF": "count",
-    **dict.fromkeys(("BOOL_OR", "ANY", "SOME"), "max"),
-    **dict.fromkeys(("BOOL_AND", "EVERY"), "min"),
-}
 
 
 @dataclass(frozen=True)
@@ -114,7 +99,7 @@ def build_conditions(
     return KernelConditions(conditions, builder.kernel_columns(conditions)), tuple(builder.asked)
 
 
-class _Conjunct(RowColumns):
+class _Conjunct(AggregateTrees):
     """One conjunct of a variable's condition."""
 
     def condition(self) -> Expression:
@@ -138,6 +123,8 @@ class _Conjunct(RowColumns):
         if translated is None:
             if seen is not None:
                 return self.value(node, seen)
+            for term in self.terms(node):
+                self.refuse_list(term, node)
             self.fail(f"this is not known of rows matched: {CAN_SAY}", node)
         return translated
 
@@ -202,44 +189,11 @@ class _Conjunct(RowColumns):
         last = value("CAST(NULL AS STRING)")
         tree = last.tree
         for name in reversed(self.clause.variables):
-            escapes = name.replace("\\", "\\\\").replace("'", "\\'")
-            one = value(f"'{escapes}'")
+            one = value(write_label(name))
             self.join(one.column, last.column)
             last = one
             tree = Call("if", (Call("=", (classifier, Label(name))), one.tree, tree))
         return Part(tree, last.kind, last.column)
-
-    def aggregate(self, term: AggregateTerm, node: Any) -> Part:
-        """An aggregate."""
-        name = _AGGREGATES.get(term.name)
-        if name is None or term.distinct or len(term.arguments) > 1 or term.ordering is not None:
-            self.fail(f"this aggregate cannot stand in a condition: {CAN_SAY}", node)
-        texts = [column_sql(one) for one in (*term.arguments, *([term.condition] if term.condition else []))]
-        if None in texts:
-            self.fail("an aggregate of a condition is over columns, not over CLASSIFIER or MATCH_NUMBER", node)
-        variables = (row_seen(self.clause, ColumnTerm(term.span, "", term.variable, "")) or Seen()).variables
-        column = escape_braces(str(texts[0])) if term.arguments else "1"
-        if term.name == "COUNT_IF":
-            column = f"CASE WHEN {column} THEN 1 END"
-        if term.condition is not None:
-            column = f"CASE WHEN {escape_braces(str(texts[-1]))} THEN {column} END"
-        if column == "1" and not term.arguments:
-            return Part(Aggregate("count", None, variables), "int")
-        kind = self.kind_of(column, node)
-        column = guard_column(find_tests(self.builder.rows, variables), column)
-        if name == "count":
-            # Whatever the type, it matters only what is NULL.
-            number = self.builder.column(f"CASE WHEN ({column}) IS NOT NULL THEN 1 END", "int")
-            return Part(Aggregate("count", f"c{number}", variables), "int")
-        if name in ("sum", "avg"):
-            if kind not in (*_NUMBERS, "interval", "null", ""):
-                self.fail(f"{term.name} needs numbers, not {with_article(kind)}", node)
-            if kind == "decimal":
-                kind = "float"
-            number = self.builder.column(column, kind)
-            return Part(Aggregate(name, f"c{number}", variables), "float" if name == "avg" and kind == "int" else kind)
-        number = self.builder.column(column, kind)
-        return Part(Aggregate(name, f"c{number}", variables), kind, number)
 
     def operator(self, node: Any) -> Part | None:
         """An operator of the kernel; None for anything else."""
@@ -276,6 +230,10 @@ class _Conjunct(RowColumns):
         if kind is exp.Coalesce:
             parts = self.alike([self.part(one) for one in (node.this, *node.expressions)], node)
             return Part(Call("coalesce", tuple(part.tree for part in parts)), parts[0].kind, parts[0].column)
+        if kind is exp.Anonymous and node.name.lower() == "cardinality" and len(node.expressions) == 1:
+            return self.operator(exp.ArraySize(this=node.expressions[0].copy()))  # which the parser does not know
+        if kind in (exp.ArrayContains, exp.ArraySize) and isinstance(term := self.term(node.this), AggregateTerm):
+            return self.ask_list(term, node)
         if kind is exp.DateDiff and not node.args.get("unit"):
             return self.days_between(node)
         if isinstance(node, exp.Cast):
@@ -291,6 +249,17 @@ class _Conjunct(RowColumns):
         if kind is exp.Case:
             return self.choose(node.this, node.args["ifs"], node.args.get("default"), node)
         return None
+
+    def ask_list(self, term: AggregateTerm, node: Any) -> Part | None:
+        """What is in a list of the rows so far, which is not made; None for another aggregate."""
+        if term.name not in LISTS:
+            return None
+        if isinstance(node, exp.ArraySize):
+            distinct = term.distinct or term.name == "COLLECT_SET"
+            return self.aggregate(replace(term, name="COUNT", distinct=distinct), node)
+        seen = self.one_row(node.expression)
+        value = self.part(node.expression) if seen is None else self.value(node.expression, seen)
+        return self.find_value(term, value, node)
 
     def days_between(self, node: Any) -> Part:
         """``datediff(later, earlier)`` of two rows' days."""
@@ -312,19 +281,7 @@ class _Conjunct(RowColumns):
 
     def outermost(self, operator: str, nodes: Sequence[Any], node: Any) -> Part:
         """The greatest or least of values that are not NULL."""
-        parts = self.alike([self.part(one) for one in nodes], node)
-
-        def choose(trees: Sequence[Expression]) -> Expression:
-            # By halves, as each half stands in the choice twice.
-            if len(trees) == 1:
-                return trees[0]
-            one, two = choose(trees[: len(trees) // 2]), choose(trees[len(trees) // 2 :])
-            return Call("if", (Call("or", (Call(operator, (one, two)), Call("is null", (two,)))), one, two))
-
-        tree = choose([part.tree for part in parts])
-        typed = next((part for part in parts if part.kind != "null"), parts[0])
-        kind = "float" if "float" in {part.kind for part in parts} else typed.kind
-        return Part(tree, kind, typed.column)
+        return self.choose_outermost(operator, self.alike([self.part(one) for one in nodes], node))
 
     def negate(self, part: Part) -> Part:
         return Part(Call("not", (part.tree,)), "boolean")
@@ -372,7 +329,7 @@ class _Conjunct(RowColumns):
         """A part as a number; a decimal becomes a double."""
         if part.kind == "decimal":
             return self.cast(part, "double", "float", node)
-        if part.kind not in (*_NUMBERS, "interval", "null", ""):
+        if part.kind not in (*NUMBERS, "interval", "null", ""):
             self.fail(f"a number is needed here, not {with_article(part.kind)}", node)
         return part
 
@@ -466,7 +423,7 @@ class _Conjunct(RowColumns):
         kinds = {part.kind for part in parts} - {"null"}
         if "" in kinds or not kinds:
             return list(parts)
-        if kinds <= _NUMBERS:
+        if kinds <= NUMBERS:
             if "decimal" in kinds:
                 if kinds <= {"decimal"} and all(part.column >= 0 or part.kind == "null" for part in parts):
                     return self.rank_together(parts)
@@ -485,11 +442,4 @@ class _Conjunct(RowColumns):
             return self.rank_together(parts)
         if kind not in ENCODINGS and kind != "label":
             self.fail(f"{with_article(kind)} cannot be compared with that of another row", node)
-        return list(parts)
-
-    def rank_together(self, parts: Sequence[Part]) -> list[Part]:
-        """Parts whose columns are ranked together."""
-        columns = [part.column for part in parts if part.column >= 0]
-        for column in columns[1:]:
-            self.join(columns[0], column)
         return list(parts)

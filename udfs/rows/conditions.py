@@ -51,29 +51,88 @@ class MatchNumber:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """``count``, ``sum``, ``avg``, ``min`` or ``max`` over the rows taken that are of some variables.
+    """An aggregate over the rows taken that are of some variables.
 
     Attributes
     ----------
     name
-        In lower case.
+        ``count``, ``sum``, ``avg``, ``min``, ``max``; ``squares``, the sum of squared distances from the average;
+        ``least row`` or ``greatest row``, where the column's least or greatest value is, of equal ones the last.
     column
         None: ``count`` of rows.
     variables
         None: of all rows taken.
+    distinct
+        A column of integers from 0 on, by which each value counts once; None: each row counts.
     """
 
     name: str
     column: str | None = None
     variables: tuple[str, ...] = ()
+    distinct: str | None = None
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """A column's value in the row that an aggregate leads to; NULL where it leads to none."""
+
+    column: str
+    row: Aggregate
+
+
+@dataclass(frozen=True)
+class Contains:
+    """Whether a value is that of a column in one of the rows taken that are of some variables.
+
+    Attributes
+    ----------
+    value
+        An integer from 0 on.
+    column
+        Of such integers.
+    variables
+        None: of all rows taken.
+    """
+
+    value: Expression
+    column: str
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Call:
-    """An operator: ``+ - * / %``, ``neg``, ``abs``, comparisons, ``and or not``, ``is null``, ``coalesce``, ``if``."""
+    """An operator: ``+ - * / %``, ``neg``, ``abs``, ``sqrt``, comparisons, ``and or not``, and NULL's.
+
+    The last are ``is null``, ``coalesce`` and ``if``.
+    """
 
     operator: str
     arguments: tuple[Expression, ...]
 
 
-Expression = Value | Classifier | Label | Constant | MatchNumber | Aggregate | Call
+Expression = Value | Classifier | Label | Constant | MatchNumber | Aggregate | Fetch | Contains | Call
+
+WHOLE = {"count": "int", "least row": "int", "greatest row": "int", "avg": "float", "squares": "float"}
+"""The types of aggregates that have one whatever the column's."""
+
+
+def parts_of(part: Expression) -> tuple[Expression, ...]:
+    """The parts that one is made of."""
+    match part:
+        case Call(_, arguments):
+            return arguments
+        case Fetch(_, row):
+            return (row,)
+        case Contains(value, _, _):
+            return (value,)
+    return ()
+
+
+def columns_of(part: Expression) -> tuple[str, ...]:
+    """The columns that a part looks at itself, without those of the parts that it is made of."""
+    match part:
+        case Value(column, _) | Fetch(column, _) | Contains(_, column, _):
+            return (column,)
+        case Aggregate(_, column, _, distinct):
+            return tuple(name for name in (column, distinct) if name is not None)
+    return ()

@@ -89,13 +89,24 @@ def _numbers(encoding: str, array: Any) -> IntArray | FloatArray:
     return np.asarray(filled.to_numpy(zero_copy_only=False), np.int64)
 
 
+def _comparable(array: Any) -> Any:
+    """Values of a type that equal values of similar types share."""
+    if pa.types.is_temporal(array.type):
+        array = array.view(pa.int32() if pa.types.is_date32(array.type) else pa.int64())
+    if pa.types.is_integer(array.type) or pa.types.is_boolean(array.type):
+        return array.cast(pa.int64())
+    if pa.types.is_floating(array.type):
+        return pc.add(array.cast(pa.float64()), 0.0)  # both zeros are equal
+    return array.cast(pa.large_string())
+
+
 def _ranks(arrays: Sequence[Any]) -> list[IntArray]:
     """Ranks of the values of arrays, equal where these are equal."""
     if pa.types.is_decimal(arrays[0].type):
         scale = max(array.type.scale for array in arrays)
         arrays = [array.cast(pa.decimal256(76, scale)) for array in arrays]
     elif not pa.types.is_binary(arrays[0].type):
-        arrays = [array.cast(pa.large_string()) for array in arrays]
+        arrays = [_comparable(array) for array in arrays]
     joined = pa.chunked_array(arrays).combine_chunks()
     encoded = joined.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()

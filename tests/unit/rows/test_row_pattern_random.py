@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from naive.row_pattern_random import answer_of, expected, found_by_kernel, random_case
+from naive.row_pattern_aggregates import questions, random_condition
+from naive.row_pattern_random import answer_of, answers_to, expected, found_by_kernel, random_case, variables_of
 from naive.row_pattern_sql import clause_of, matches_of_text
 
 
@@ -45,6 +46,34 @@ def check_text(seeds: range) -> int:
 
 def test_conditions_as_text() -> None:
     assert check_text(range(10_000, 10_300)) > 250
+
+
+def check_aggregates(seeds: range) -> int:
+    """Compare clauses with aggregates in DEFINE; how many were not too large for the oracle."""
+    asked = 0
+    for seed in seeds:
+        rng = random.Random(seed)
+        case = random_case(rng, looks_back=False, most_rows=5)
+        if case is not None and (names := variables_of(case.pattern)):
+            asked += 1
+            conditions = {name: random_condition(rng, names) for name in names if rng.random() < 0.7}
+            parts = {name: [name] if name in case.alone else [] for name in names}
+            for name, condition in conditions.items():
+                parts[name].append(condition.text)
+            defined = [f"{name} AS {' AND '.join(texts)}" for name, texts in parts.items() if texts]
+            text = f"{case.text} DEFINE {', '.join(defined)}" if defined else case.text
+            found = answer_of(case, lambda case=case, text=text: matches_of_text(case, text))  # type: ignore[misc]
+            assert found == answers_to(questions(case, conditions), case), f"seed {seed}: {text}, {case}"
+    return asked
+
+
+def test_aggregates_as_text() -> None:
+    assert check_aggregates(range(20_000, 20_600)) > 400
+
+
+@pytest.mark.slow
+def test_thousands_of_aggregates_as_text() -> None:
+    assert check_aggregates(range(3_000_000, 3_006_000)) > 4000
 
 
 @pytest.mark.slow

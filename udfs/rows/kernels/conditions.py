@@ -1,8 +1,7 @@
 """Conditions that look at the match so far, judged as rows are taken, and undone as they are given back.
 
-What a condition sees of the rows taken are those of some sets of variables: the first and last ones, and running
-aggregates. For each set its rows are kept in a list, and with each row the aggregates up to it. So taking a row adds
-to the lists, and giving it back cuts them; nothing is computed twice.
+What a condition sees of the rows taken are those of some sets of variables: the first and last ones, running
+aggregates, and which values there are (`taken`).
 
 A condition is code in postfix order over a stack of numbers that may be NULL. Each is an integer or a double: strings
 and times come as integers that have their order. NULL, division by zero and NaN are treated as Spark does without
@@ -11,178 +10,33 @@ ANSI mode, integers wrap.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
 from patternlake.udfs.measures.seen import CURRENT, FIRST
-from patternlake.udfs.subkernels import subkernel, uncounted
+from patternlake.udfs.rows.kernels.taken import (
+    AVG_F,
+    AVG_I,
+    COUNT_F,
+    COUNT_I,
+    COUNT_ROWS,
+    DISTINCT,
+    Conditions,
+    Taken,
+    compare_doubles,
+)
+from patternlake.udfs.subkernels import uncounted
 
 # Operations; those on integers come before those on doubles where there are both.
 (
     LOAD_I, LOAD_F, CONST_I, CONST_F, NULL, AGGREGATE_I, AGGREGATE_F, NUMBER, LABEL, TO_FLOAT,
     ADD_I, ADD_F, SUB_I, SUB_F, MUL_I, MUL_F, DIV_F, MOD_I, MOD_F, NEG_I, NEG_F, ABS_I, ABS_F,
-    COMPARE_I, COMPARE_F, AND, OR, NOT, IS_NULL, COALESCE, CHOOSE,
-) = range(31)  # fmt: skip
+    COMPARE_I, COMPARE_F, AND, OR, NOT, IS_NULL, COALESCE, CHOOSE, SQRT_F, FETCH_I, FETCH_F, CONTAINS,
+) = range(35)  # fmt: skip
 EQUAL, UNEQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, SAME = range(7)
 """Comparisons; SAME is ``<=>``."""
-COUNT_ROWS, COUNT_I, COUNT_F, SUM_I, SUM_F, AVG_I, AVG_F, MIN_I, MIN_F, MAX_I, MAX_F = range(11)
-"""Aggregates; COUNT_ROWS is of rows, the others are of values that are not NULL."""
 SEES_FIRST, SEES_LAST, SEES_LABEL, SEES_AGGREGATE, SEES_NUMBER, SEES_FIRST_LABEL = range(6)
 """What the rest of a pattern may see of the rows taken, see `Conditions.source`."""
-
-
-class Conditions(NamedTuple):
-    """Conditions of `v` variables over `n` rows.
-
-    Attributes
-    ----------
-    begin
-        int64[v + 1]: where each variable's code begins; one without code has no such condition.
-    code
-        int64[c, 3]: operation and its arguments: of LOAD and LABEL (column, row), of AGGREGATE its number, of CONST its
-        place in `integers` or `doubles`, of COMPARE the comparison.
-    row
-        int64[r, 4]: rows that are looked at: CURRENT, FIRST or LAST, the set, the number from there, and how many rows
-        of the partition to go on from it.
-    integers, doubles
-        Constants.
-    int_column, int_known
-        int64[i, n], bool[i, n]: columns of integers, and where they are not NULL.
-    float_column, float_known
-        float64[f, n], bool[f, n]: columns of doubles.
-    sets_begin, sets
-        int64[v + 1], int64: the sets that each variable is of.
-    aggregates_begin, aggregate
-        int64[s + 1], int64[a, 2]: the aggregates of each set: kind and column.
-    source_begin, source
-        int64[g + 1], int64[., 3]: for each group of conditions (`Program.group`) what they may see of rows taken
-        before: kind, set or aggregate, and number. Two places of the search with the same row and the same of these
-        end alike.
-    depth
-        Deepest stack.
-    """
-
-    begin: IntArray
-    code: IntArray
-    row: IntArray
-    integers: IntArray
-    doubles: FloatArray
-    int_column: IntArray
-    int_known: BoolArray
-    float_column: FloatArray
-    float_known: BoolArray
-    sets_begin: IntArray
-    sets: IntArray
-    aggregates_begin: IntArray
-    aggregate: IntArray
-    source_begin: IntArray
-    source: IntArray
-    depth: int
-
-
-class Taken(NamedTuple):
-    """The rows taken so far: of each of `s` sets how many, of its first `k` rows (k grows) place and aggregates.
-
-    Attributes
-    ----------
-    sizes
-        int64[s].
-    rows
-        int64[s, k]: row of the partition.
-    integer, double
-        int64[a, k + 1], float64[a, k + 1]: each aggregate after so many rows of its set.
-    known
-        int64[a, k + 1]: how many values were not NULL.
-    stack_i, stack_f, stack_known
-        The stack of a condition.
-    """
-
-    sizes: IntArray
-    rows: IntArray
-    integer: IntArray
-    double: FloatArray
-    known: IntArray
-    stack_i: IntArray
-    stack_f: FloatArray
-    stack_known: BoolArray
-
-
-@subkernel
-def no_rows(conditions: Conditions, size: int) -> Taken:
-    """Nothing is taken yet, and there is room for so many rows."""
-    sets, aggregates = len(conditions.aggregates_begin) - 1, len(conditions.aggregate)
-    integer, double = np.empty((aggregates, size + 1), np.int64), np.empty((aggregates, size + 1))
-    known = np.empty((aggregates, size + 1), np.int64)
-    integer[:, 0], double[:, 0], known[:, 0] = 0, 0, 0
-    return Taken(
-        np.zeros(sets, np.int64),
-        np.empty((sets, size), np.int64),
-        integer,
-        double,
-        known,
-        np.zeros(conditions.depth + 1, np.int64),
-        np.zeros(conditions.depth + 1),
-        np.zeros(conditions.depth + 1, np.bool_),
-    )
-
-
-@uncounted
-def compare_doubles(one: float, two: float) -> int:
-    """-1, 0 or 1; NaN is equal to itself and greater than all else, as in Spark."""
-    if one != one:
-        return 0 if two != two else 1
-    if two != two or one < two:
-        return -1
-    return 1 if one > two else 0
-
-
-@uncounted
-def take(conditions: Conditions, taken: Taken, variable: int, row: int, low: int) -> None:
-    """Add a row to the sets of its variable; `low` is the first row of the partition among all."""
-    for at in range(conditions.sets_begin[variable], conditions.sets_begin[variable + 1]):
-        number = conditions.sets[at]
-        count = taken.sizes[number]
-        taken.rows[number, count] = row
-        taken.sizes[number] = count + 1
-        for each in range(conditions.aggregates_begin[number], conditions.aggregates_begin[number + 1]):
-            kind, column = conditions.aggregate[each, 0], conditions.aggregate[each, 1]
-            known = taken.known[each, count]
-            integer, double = taken.integer[each, count], taken.double[each, count]
-            if kind == COUNT_ROWS:
-                known += 1
-            elif kind in (COUNT_I, SUM_I, AVG_I, MIN_I, MAX_I):
-                if conditions.int_known[column, low + row]:
-                    value = conditions.int_column[column, low + row]
-                    if kind == SUM_I:
-                        integer += value
-                    elif kind == AVG_I:
-                        double += value
-                    elif known == 0 or (kind == MIN_I and value < integer) or (kind == MAX_I and value > integer):
-                        integer = value
-                    known += 1
-            elif conditions.float_known[column, low + row]:
-                number_value = conditions.float_column[column, low + row]
-                if kind in (SUM_F, AVG_F):
-                    double += number_value
-                elif (
-                    known == 0
-                    or (kind == MIN_F and compare_doubles(number_value, double) < 0)
-                    or (kind == MAX_F and compare_doubles(number_value, double) > 0)
-                ):
-                    double = number_value
-                known += 1
-            taken.known[each, count + 1] = known
-            taken.integer[each, count + 1] = integer
-            taken.double[each, count + 1] = double
-
-
-@uncounted
-def give_back(conditions: Conditions, taken: Taken, variable: int) -> None:
-    """Take the last row from the sets of its variable."""
-    for at in range(conditions.sets_begin[variable], conditions.sets_begin[variable + 1]):
-        taken.sizes[conditions.sets[at]] -= 1
 
 
 @uncounted
@@ -261,7 +115,7 @@ def holds(
             else:
                 count = taken.sizes[two]
                 values = taken.known[one, count]
-                kind = conditions.aggregate[one, 0]
+                kind = conditions.aggregate[one, 0] & (DISTINCT - 1)
                 if kind in (COUNT_ROWS, COUNT_I, COUNT_F):
                     integers[top] = values
                 else:
@@ -291,10 +145,30 @@ def holds(
             top -= 2
             taken_value = top + 1 if known[top] and integers[top] != 0 else top + 2
             integers[top], doubles[top], known[top] = integers[taken_value], doubles[taken_value], known[taken_value]
+        elif operation >= SQRT_F:
+            _look_up(conditions, taken, operation, one, low, top)
         else:
             top -= 1
             _apply(operation, one, integers, doubles, known, top)
     return bool(known[0] and integers[0] != 0)
+
+
+@uncounted
+def _look_up(conditions: Conditions, taken: Taken, operation: int, one: int, low: int, top: int) -> None:
+    """An operation of the last value of the stack that few conditions have."""
+    integers, doubles, known = taken.stack_i, taken.stack_f, taken.stack_known
+    if operation == SQRT_F:
+        doubles[top] = np.sqrt(doubles[top])
+    elif known[top]:
+        row = low + integers[top]
+        if operation == FETCH_I:
+            known[top] = conditions.int_known[one, row]
+            integers[top] = conditions.int_column[one, row]
+        elif operation == FETCH_F:
+            known[top] = conditions.float_known[one, row]
+            doubles[top] = conditions.float_column[one, row]
+        else:
+            integers[top] = taken.copies[one, integers[top]] > 0
 
 
 @uncounted

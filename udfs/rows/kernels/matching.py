@@ -28,8 +28,19 @@ from numba import njit
 from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.rows.kernels.conditions import Conditions, Taken, give_back, holds, no_rows, row_seen, see, take
+from patternlake.udfs.rows.kernels.conditions import holds, row_seen, see
 from patternlake.udfs.rows.kernels.programs import AT_END, AT_START, MATCH, SPLIT, Program
+from patternlake.udfs.rows.kernels.taken import (
+    MAX_F,
+    Conditions,
+    Taken,
+    count_values,
+    forget_values,
+    give_back,
+    no_rows,
+    take,
+    take_rarely,
+)
 from patternlake.udfs.subkernels import subkernel, uncounted
 
 PAST_LAST, TO_NEXT, TO_FIRST, TO_LAST = range(4)
@@ -220,6 +231,9 @@ def _search(
     empty, ahead, slots, groups = program.empty, program.ahead, program.slot, program.group
     choices, trail, path, taken = room.choices, room.trail, room.path, room.taken
     looks_back, exact = len(conditions.code) > 0, failed.shape[1] > 0
+    counts, rarely = conditions.values > 0, False
+    for each in range(len(conditions.aggregate)):
+        rarely |= conditions.aggregate[each, 0] > MAX_F
     # A step writes one entry of each at most.
     capacity = len(path)
     start, covered, number = progress[_START], progress[_COVERED], progress[_NUMBER]
@@ -274,7 +288,10 @@ def _search(
                 if looks_back:
                     while row > back:
                         row -= 1
-                        give_back(conditions, taken, variable_of[path[row - start]])
+                        variable = variable_of[path[row - start]]
+                        if counts:
+                            count_values(conditions, taken, variable, low, -1)
+                        give_back(conditions, taken, variable)
                 row = back
                 alive = True
                 continue
@@ -290,9 +307,13 @@ def _search(
                     path[row - start] = at
                     if looks_back:
                         take(conditions, taken, variable, row, low)
+                        if rarely:
+                            take_rarely(conditions, taken, variable, row, low)
                         if conditions.begin[variable] < conditions.begin[variable + 1] and not holds(
                             conditions, taken, variable, variable_of, path, start, row, low, rows, number
                         ):
+                            if counts:
+                                count_values(conditions, taken, variable, low, -1)
                             give_back(conditions, taken, variable)
                             alive = False
                 if alive:
@@ -316,6 +337,8 @@ def _search(
                 complete = True
                 break
 
+        if counts:
+            forget_values(conditions, taken, low)
         if complete or status == _FULL:
             # Its way has not failed, and may be gone again from another row.
             for each in range(length):
