@@ -43,12 +43,14 @@ def types_of(frame: DataFrame, expressions: Sequence[tuple[str, Span]], clause: 
     ]
 
 
-def project(frame: DataFrame, columns: Sequence[tuple[str, str, Span]], clause: str) -> DataFrame:
-    """A projection of expressions, names and places; errors as of `types_of`."""
+def project(
+    frame: DataFrame, columns: Sequence[tuple[str, str, Span]], clause: str, *, every: bool = False
+) -> DataFrame:
+    """A projection of expressions, names and places, behind `every` column; errors as of `types_of`."""
 
     def projected(some: Sequence[tuple[str, str, Span]]) -> DataFrame:
         # As texts: each Column costs ten calls of the JVM.
-        return frame.selectExpr(*(f"{sql} AS {identifier(name)}" for sql, name, _ in some))
+        return frame.selectExpr(*["*"][:every], *(f"{sql} AS {identifier(name)}" for sql, name, _ in some))
 
     try:
         return projected(columns)

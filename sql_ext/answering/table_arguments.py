@@ -15,6 +15,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from patternlake.delta_tables.quoting import identifier
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
+from patternlake.udfs.own_names import is_own
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -55,11 +56,14 @@ class OrderedRows:
         Its rows and columns.
     partition_by, order_by
         None of the one: all rows are a partition; none of the other: any order.
+    constants
+        Columns that are known to be the same in all rows.
     """
 
     frame: DataFrame
     partition_by: tuple[Term, ...] = ()
     order_by: tuple[Term, ...] = ()
+    constants: frozenset[str] = frozenset()
 
 
 def read_terms(frame: DataFrame, given: str | Column | Sequence[str | Column] | None, what: str) -> tuple[Term, ...]:
@@ -100,6 +104,14 @@ def qualifiers(frame: DataFrame) -> frozenset[str]:
     plan: Any = frame._jdf.queryExecution().analyzed()
     parts = [list_items(attribute.qualifier()) for attribute in list_items(plan.output())]
     return frozenset(str(one[-1]) for one in parts if one)
+
+
+def find_constants(plan: JavaObject) -> frozenset[str]:
+    """The columns of a projection that name no column of what is projected, such as subqueries."""
+    if plan.nodeName() != "Project":
+        return frozenset()
+    made = [one for one in list_items(plan.projectList()) if one.getClass().getSimpleName() == "Alias"]
+    return frozenset(str(one.name()) for one in made if one.references().isEmpty())
 
 
 def text_term(frame: DataFrame, text: str) -> Term:
@@ -231,8 +243,12 @@ def rows_apart(spark: SparkSession, expression: JavaObject) -> OrderedRows:
 def _rows_of(spark: SparkSession, expression: JavaObject, plan: JavaObject) -> OrderedRows:
     jvm: Any = spark._jvm
     rows: Any = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    frame = DataFrame(rows, spark)
+    # To ask for each column takes some milliseconds; it matters only of those that we put there.
+    constants = find_constants(expression.plan()) if any(map(is_own, frame.columns)) else frozenset[str]()
     return OrderedRows(
-        DataFrame(rows, spark),
+        frame,
         tuple(_catalyst_term(jvm, one) for one in list_items(expression.partitionByExpressions())),
         tuple(_catalyst_term(jvm, one) for one in list_items(expression.orderByExpressions())),
+        constants,
     )

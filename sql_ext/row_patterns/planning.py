@@ -6,7 +6,7 @@ partition by partition in order, find the matches; Spark computes the measures f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,12 @@ from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.spark_types import first_line, project, types_of
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, qualifiers, text_term
+from patternlake.sql_ext.row_patterns.subqueries import place_subqueries
 from patternlake.sql_ext.size_settings import read_count, read_size
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError
 from patternlake.udfs.language.query.tree import NOWHERE, Span
 from patternlake.udfs.language.row_pattern.parser import parse_clause
+from patternlake.udfs.language.row_pattern.subqueries import COLUMN
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause
 from patternlake.udfs.measures.row_terms import find_tests, guard_column
@@ -88,6 +90,7 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     except PatternError:
         # Perhaps it names columns by their table; to ask Spark for each column's takes some milliseconds.
         clause = parse_clause(text, columns, qualifiers(rows.frame))
+    rows, clause = place_subqueries(rows, clause)
     rows = _place_rows(rows, clause)
     base, window = _order_rows(rows)
     definitions = read_definitions(clause, columns)
@@ -103,8 +106,11 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     conditions = definitions.typed({sql: next(found).simpleString() for sql in definitions.columns})
     types = {sql: next(found) for sql in measures.columns}
     folded = _choose_folded(measures, types)
-    folded_columns = _find_named([atom.sql + (atom.filter or "") for atom in folded.values()], columns)
+    subqueries = [one.column for one in clause.subqueries]
+    folded_columns = _find_named([atom.sql + (atom.filter or "") for atom in folded.values()], [*columns, *subqueries])
     partition = [f"{_PARTITION}_{number}" for number in range(len(rows.partition_by))]
+    # A measure may name a subquery outside of its atoms.
+    partition += _find_named(measures.sql, subqueries)
     shown = [*partition, *columns] if clause.all_rows else partition
 
     # Equal expressions are one column of the rows that tasks are given.
@@ -153,12 +159,13 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
 def _columns(frame: DataFrame) -> dict[str, str]:
     """The table's columns and their types, once no two have the same name."""
     seen: set[str] = set()
-    check_names(frame.columns)
-    for name in frame.columns:
-        if name.lower() in seen:
-            raise ArgumentError(f"the table has two columns called {name}; give one of them another name")
-        seen.add(name.lower())
-    return {field.name: field.dataType.simpleString() for field in frame.schema}
+    columns = [field for field in frame.schema if not field.name.startswith(COLUMN)]
+    check_names(field.name for field in columns)
+    for field in columns:
+        if field.name.lower() in seen:
+            raise ArgumentError(f"the table has two columns called {field.name}; give one of them another name")
+        seen.add(field.name.lower())
+    return {field.name: field.dataType.simpleString() for field in columns}
 
 
 def _place_rows(rows: OrderedRows, clause: Clause) -> OrderedRows:
@@ -224,7 +231,7 @@ def _choose_folded(measures: Measures, types: dict[str, DataType]) -> dict[str, 
     return folded
 
 
-def _find_named(texts: Sequence[str], columns: dict[str, str]) -> list[str]:
+def _find_named(texts: Sequence[str], columns: Iterable[str]) -> list[str]:
     """The columns whose names are words of some texts."""
     words = {token.name.lower() for text in texts for token in tokens_of(text) if token.is_name}
     return [name for name in columns if name.lower() in words]

@@ -68,6 +68,34 @@ def test_other_statements_stay_as_they_are(statement: str) -> None:
     assert rewrite_statement(statement, lambda clause: f"<{clause}>") == statement
 
 
+@pytest.mark.parametrize(
+    ("expression", "columns"),
+    [
+        ("x > (SELECT avg(y) FROM t)", ["(SELECT avg(y) FROM t)"]),
+        ("(select 1) + f(2, (WITH q AS (SELECT 3) SELECT * FROM q)) = 4",
+         ["(select 1)", "(WITH q AS (SELECT 3) SELECT * FROM q)"]),
+        ("NOT EXISTS (SELECT * FROM t WHERE t.k = u.k)", ["EXISTS (SELECT * FROM t WHERE t.k = u.k)"]),
+        ("b.x + (b.y) NOT IN (SELECT z FROM t) OR y", ["x + (y) NOT IN (SELECT z FROM t)"]),
+        ("NOT (p OR lower(`S`.x) IN (SELECT z FROM t))", ["lower(x) IN (SELECT z FROM t)"]),
+        ("(b.x, u.y) IN (SELECT p, q FROM t)", ["(x, u.y) IN (SELECT p, q FROM t)"]),
+        ("count_if(b.x IN (SELECT z FROM t)) > 2", ["x IN (SELECT z FROM t)"]),
+        ("CASE WHEN p THEN x IN (SELECT 1) ELSE y IN (SELECT 2) END", ["x IN (SELECT 1)", "y IN (SELECT 2)"]),
+        ("x > (SELECT max(b.x) FROM t b)", ["(SELECT max(b.x) FROM t b)"]),
+        ("x > (SELECT max(n) FROM t MATCH_RECOGNIZE (d))", ["(SELECT max(n) FROM F(t), <d>))"]),
+        ("x IN (1, 2) AND (select) = with AND f(select, 1)", []),
+    ],
+)  # fmt: skip
+def test_subqueries_become_columns_of_the_input(expression: str, columns: list[str]) -> None:
+    for clause in (
+        f"PATTERN (a b) SUBSET s = (a, b) DEFINE b AS {expression}",
+        f"MEASURES {expression} AS m PATTERN (a b) SUBSET s = (a, b)",
+    ):
+        made = rewrite_statement(f"SELECT * FROM u MATCH_RECOGNIZE ({clause})", lambda text: f"<{text}>")
+        named = "".join(f", {sql} AS __patternlake_subquery_{number}" for number, sql in enumerate(columns))
+        wanted = named.replace("F(", "match_recognize(TABLE(SELECT * FROM ")
+        assert made == f"SELECT * FROM match_recognize(TABLE(SELECT *{wanted} FROM u), <{clause}>)"
+
+
 def test_a_clause_behind_a_joins_condition_is_refused() -> None:
     statement = "SELECT * FROM t JOIN (SELECT 1 FROM u JOIN v ON true) w ON t.x = w.x MATCH_RECOGNIZE (PATTERN (a))"
     with pytest.raises(PatternSyntaxError, match=r"line 1, column 57: .* not behind the condition of a join; write"):

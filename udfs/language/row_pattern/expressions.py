@@ -69,7 +69,7 @@ def check_expression(tokens: Sequence[Token], scope: Scope, *, in_define: bool) 
     Parameters
     ----------
     tokens
-        The expression's; its parentheses are balanced.
+        The expression's, without those of subqueries; its parentheses are balanced.
     scope
         What it may name.
     in_define
@@ -81,7 +81,7 @@ def check_expression(tokens: Sequence[Token], scope: Scope, *, in_define: bool) 
         It nests aggregates or navigation, looks at rows of two variables at once, names a variable that is not in the
         pattern, or says FINAL in DEFINE.
     UnsupportedOperatorError
-        It holds a subquery or a window function.
+        It holds a window function, or a SELECT that is no subquery.
     """
     _Checker(scope, in_define).check(tokens)
 
@@ -96,7 +96,8 @@ class _Checker:
 
     def check(self, tokens: Sequence[Token]) -> None:
         """Go over the tokens, with the functions that are open at each."""
-        behind = [*tokens[1:], *[Token("end", "", tokens[-1].end, tokens[-1].end)] * 4]
+        end = tokens[-1].end if tokens else 0  # of a subquery alone, nothing is left
+        behind = [*tokens[1:], *[Token("end", "", end, end)] * 4]
         for at, token in enumerate(tokens):
             next_token = behind[at]
             before = tokens[at - 1].sign if at else ""
@@ -111,6 +112,8 @@ class _Checker:
                 self.semantics(token, next_token)
             elif token.word in _REFUSED and next_token.kind != "end" and before != ".":
                 message = f"{_REFUSED[token.word]} cannot stand in DEFINE or MEASURES"
+                if token.word == "SELECT" and self.scope.kind == "variable":
+                    message = "a subquery stands in parentheses of its own: (SELECT …)"
                 raise UnsupportedOperatorError(message, self.scope.text, token.start, token.end)
             if token.word == "CLASSIFIER" and next_token.sign == "(" and behind[at + 1].is_name:
                 self.variable(behind[at + 1])

@@ -18,6 +18,7 @@ from sqlglot.errors import SqlglotError
 from patternlake.udfs.errors import PredicateError, shorten
 from patternlake.udfs.language.query.tree import Span
 from patternlake.udfs.language.row_pattern.expressions import AGGREGATES, LOGICAL, PHYSICAL
+from patternlake.udfs.language.row_pattern.subqueries import Subquery, begins_subquery
 from patternlake.udfs.language.row_pattern.tokens import CLOSING, OPENING, Token, find_closing, tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause, SqlText
 
@@ -193,6 +194,7 @@ class FormulaReader:
         names = (*clause.variables, *(subset.name for subset in clause.subsets))
         self.names = {name.upper(): name for name in names}
         self.tokens = tokens_of(clause.text)[:-1]
+        self.subqueries = {one.span.start: one for one in clause.subqueries}
         # Without comments, so that texts may be joined in one line.
         blank = [" "] * len(clause.text)
         for token in self.tokens:
@@ -231,6 +233,11 @@ class FormulaReader:
         calls: dict[int, Term] = {}
         at = 0
         while at < len(tokens):
+            subquery = self.subqueries.get(tokens[at].start)
+            if subquery is not None and subquery.span.end <= span.end:
+                calls[tokens[at].start] = self.subquery(subquery)
+                at += sum(token.start < subquery.span.end for token in tokens[at:])
+                continue
             end = self.call_end(tokens, at)
             if end is None:
                 at += 1
@@ -319,6 +326,16 @@ class FormulaReader:
             more = f" and {len(self.columns) - _MOST_SHOWN} more" if len(self.columns) > _MOST_SHOWN else ""
             self.fail(f"{shorten(parts[at])} is {what}{hint}; columns: {shown}{more}", spans[at])
         return ColumnTerm(whole, name, variable, self.text[spans[at].start : whole.end])
+
+    def subquery(self, subquery: Subquery) -> ColumnTerm | ConstantTerm:
+        """A subquery, which is a column of the input."""
+        variable = None
+        if subquery.compared is not None:
+            compared = self.formula(self.inside(subquery.compared))
+            variable = self.variable_of("IN", [compared], subquery.compared)
+        if subquery.is_constant:
+            return ConstantTerm(subquery.span, subquery.column)
+        return ColumnTerm(subquery.span, subquery.column, variable, subquery.column)
 
     def call_end(self, tokens: Sequence[Token], at: int) -> int | None:
         """Behind a call that is a term and begins at a token; None where none does."""
@@ -537,6 +554,7 @@ def _split_at_and(tokens: Sequence[Token]) -> list[Sequence[Token]]:
         return [tokens]  # no SQL, which its parser says better
     if len(parts) > 1:
         return [inner for part in parts for inner in _split_at_and(part)]
-    if len(tokens) > 2 and tokens[0].sign == "(" and _find_end(tokens, 0) == len(tokens):
+    whole = len(tokens) > 2 and tokens[0].sign == "(" and _find_end(tokens, 0) == len(tokens)
+    if whole and not begins_subquery(tokens, 0):
         return _split_at_and(tokens[1:-1])
     return [tokens]

@@ -11,8 +11,16 @@ from typing import NoReturn, TypeVar
 
 from patternlake.udfs.errors import PatternSyntaxError, UnsupportedOperatorError, shorten
 from patternlake.udfs.language.query.tree import NOWHERE, Span
-from patternlake.udfs.language.row_pattern.expressions import LOGICAL, OF_MATCH, PHYSICAL, Scope, check_expression
+from patternlake.udfs.language.row_pattern.expressions import (
+    AGGREGATES,
+    LOGICAL,
+    OF_MATCH,
+    PHYSICAL,
+    Scope,
+    check_expression,
+)
 from patternlake.udfs.language.row_pattern.pattern import PatternParser
+from patternlake.udfs.language.row_pattern.subqueries import find_subqueries, leave_out
 from patternlake.udfs.language.row_pattern.tokens import Token
 from patternlake.udfs.language.row_pattern.tree import (
     OMIT_EMPTY,
@@ -70,7 +78,7 @@ def parse_clause(text: str, columns: Collection[str] | None = None, qualifiers: 
     PredicateError
         An expression breaks a rule of the clause, see `check_expression`.
     UnsupportedOperatorError
-        It says SEEK or INITIAL, which are of windows, or holds a subquery or a window function.
+        It says SEEK or INITIAL, which are of windows, or holds a window function.
 
     Examples
     --------
@@ -275,10 +283,11 @@ class _ClauseParser(PatternParser):
             self.known(name, self.names)
         names = self.names | {subset.name.upper(): subset.name for subset in made}
         scope = Scope(self.text, names, self.columns)
-        for _, tokens in measures:
-            check_expression(tokens, scope, in_define=False)
-        for _, tokens in definitions:
-            check_expression(tokens, scope, in_define=True)
+        expressions = [tokens for _, tokens in (*measures, *definitions)]
+        functions = PHYSICAL | LOGICAL | OF_MATCH | AGGREGATES
+        subqueries = find_subqueries(self.text, expressions, names, functions)
+        for number, tokens in enumerate(expressions):
+            check_expression(leave_out(tokens, subqueries), scope, in_define=number >= len(measures))
         excluded = next((node for node in pattern.walk() if isinstance(node, Exclusion)), None)
         if excluded is not None and all_rows == WITH_UNMATCHED:
             message = "an exclusion cannot stand with ALL ROWS PER MATCH WITH UNMATCHED ROWS; leave one of them out"
@@ -299,6 +308,7 @@ class _ClauseParser(PatternParser):
             definitions=tuple(
                 Definition(self.names[name.name.upper()], self.sql_text(tokens)) for name, tokens in definitions
             ),
+            subqueries=subqueries,
             qualifiers=self.qualifiers,
         )
 

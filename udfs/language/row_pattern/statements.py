@@ -2,7 +2,8 @@
 
 ``FROM ticks MATCH_RECOGNIZE (…) AS v`` becomes ``FROM match_recognize(TABLE(SELECT * FROM ticks), '…') AS v``. What
 stands before the word, from FROM, JOIN, a comma or a parenthesis on, is the input, with its alias, version or sample.
-All else of the statement stays as it is written.
+Subqueries of the clause become columns of the input, where they may name what the statement knows, such as a CTE. All
+else of the statement stays as it is written.
 
 A clause becomes a string, in which Spark looks for no parameters. So their values are written into it first.
 """
@@ -12,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patternlake.udfs.errors import PatternSyntaxError
+from patternlake.udfs.errors import PatternLakeError, PatternSyntaxError
+from patternlake.udfs.language.row_pattern.parser import parse_clause
 from patternlake.udfs.language.row_pattern.tokens import CLOSING, OPENING, Token, find_closing, tokens_of
 
 _WORD = "MATCH_RECOGNIZE"
@@ -151,14 +153,25 @@ def _rewrite(text: str, literal: Callable[[str], str], *, inside: bool) -> str:
         while calls and calls[-1][0] >= start:
             calls.pop()  # a clause in the relation, which is rewritten with it
         relation = _rewrite(text[start : tokens[at - 1].end], literal, inside=True)
-        clause = literal(text[tokens[at + 1].end : tokens[close].start])
-        calls.append((start, tokens[close].end, f"match_recognize(TABLE(SELECT * FROM {relation}), {clause})"))
+        clause = text[tokens[at + 1].end : tokens[close].start]
+        columns = "".join(f", {sql}" for sql in _move_subqueries(clause, literal))
+        call = f"match_recognize(TABLE(SELECT *{columns} FROM {relation}), {literal(clause)})"
+        calls.append((start, tokens[close].end, call))
         at = close + 1
     pieces, written = [], 0
     for start, end, call in calls:
         pieces += [text[written:start], call]
         written = end
     return "".join([*pieces, text[written:]])
+
+
+def _move_subqueries(clause: str, literal: Callable[[str], str]) -> list[str]:
+    """The columns of the input that are a clause's subqueries."""
+    try:
+        subqueries = parse_clause(clause).subqueries if "select" in clause.lower() else ()
+    except PatternLakeError:
+        return []  # which is said where the clause is planned
+    return [f"{_rewrite(one.sql, literal, inside=False)} AS {one.column}" for one in subqueries]
 
 
 def _relation(tokens: Sequence[Token], at: int, *, inside: bool) -> int | None:

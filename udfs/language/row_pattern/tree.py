@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from patternlake.udfs.language.query.tree import NOWHERE, Span
+from patternlake.udfs.language.row_pattern.subqueries import Subquery
 
 PAST_LAST, TO_NEXT, TO_FIRST, TO_LAST = "PAST LAST ROW", "TO NEXT ROW", "TO FIRST", "TO LAST"
 """Where AFTER MATCH SKIP goes on; ``TO v`` is read as ``TO LAST v``."""
@@ -164,6 +165,8 @@ class Clause:
         there, or as a subset was defined, whatever their case elsewhere.
     subsets, definitions
         In text order; a variable without a definition is true for every row.
+    subqueries
+        Of measures and definitions, in text order.
     qualifiers
         Names of the input's tables in upper case, which may stand before a column where no variable is called so.
     """
@@ -179,4 +182,5 @@ class Clause:
     variables: tuple[str, ...]
     subsets: tuple[Subset, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    subqueries: tuple[Subquery, ...] = ()
     qualifiers: frozenset[str] = frozenset()
