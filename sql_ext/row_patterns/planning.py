@@ -26,7 +26,7 @@ from patternlake.udfs.language.query.tree import NOWHERE, Span
 from patternlake.udfs.language.row_pattern.parser import parse_clause
 from patternlake.udfs.language.row_pattern.subqueries import COLUMN
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
-from patternlake.udfs.language.row_pattern.tree import Clause
+from patternlake.udfs.language.row_pattern.tree import WITH_UNMATCHED, Clause
 from patternlake.udfs.measures.row_terms import find_tests, guard_column
 from patternlake.udfs.measures.translation import (
     ATOM,
@@ -94,7 +94,7 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     rows = _place_rows(rows, clause)
     base, window = _order_rows(rows)
     definitions = read_definitions(clause, columns)
-    measures = read_measures(clause, columns)
+    measures = _leave_out_unmatched(clause, read_measures(clause, columns))
 
     alone = {name: sql.format(window=f"({window})") for name, sql in definitions.rows.items()}
     compared = [sql.format(window=f"({window})") for sql in definitions.columns]
@@ -209,6 +209,18 @@ def _holds(clause: Clause, variable: str, sql: str, kind: DataType) -> str:
         message = f"the condition of {variable} is true or false, not of the type {type_}"
         raise PredicateError(message, clause.text, place.start, place.end)
     return f"CAST({sql} AS BOOLEAN)" if type_ == "void" else sql
+
+
+def _leave_out_unmatched(clause: Clause, measures: Measures) -> Measures:
+    """The measures, which are NULL in rows of no match, whatever they make of NULLs."""
+    if clause.rows != WITH_UNMATCHED:
+        return measures
+    number = MatchNumberAtom()
+    atoms = measures.atoms if number in measures.atoms else (*measures.atoms, number)
+    there = f"{ATOM}{atoms.index(number)}"
+    return replace(
+        measures, sql=tuple(f"CASE WHEN {there} IS NOT NULL THEN {sql} END" for sql in measures.sql), atoms=atoms
+    )
 
 
 def _find_places(expressions: Sequence[str], clause: Clause) -> list[tuple[str, Span]]:

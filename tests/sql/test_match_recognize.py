@@ -77,6 +77,19 @@ def test_all_rows_per_match(lake: SparkSession) -> None:
     ]
 
 
+def test_measures_of_unmatched_rows_are_null(lake: SparkSession) -> None:
+    found = over(
+        lake,
+        "MEASURES 7 AS c, coalesce(LAST(a.price), 0) AS l, count(DISTINCT price > 1) AS d, regr_count(price, ts) AS k "
+        "ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (a b?) DEFINE a AS ts = 2, b AS false",
+    )
+    measured = {row[:2]: row[2:6] for row in found}
+    assert {place: row for place, row in measured.items() if place[1] == 2} == dict.fromkeys(
+        [("x", 2), ("y", 2)], (7, 8, 1, 1)
+    ) | {("y", 2): (7, 6, 1, 1)}
+    assert {row for place, row in measured.items() if place[1] != 2} == {(None,) * 4}
+
+
 @pytest.mark.parametrize(
     ("statement", "wanted"),
     [
