@@ -30,6 +30,13 @@ AGGREGATES = frozenset(_AGGREGATES.split())
 OF_MATCH = frozenset({"CLASSIFIER", "MATCH_NUMBER"})
 """Functions of the match itself."""
 _REFUSED = {"SELECT": "a subquery", "OVER": "a window function"}
+_OF_OTHERS = {
+    "LAG": "PREV(price)",
+    "LEAD": "NEXT(price)",
+    "MATCH_SEQUENCE_NUMBER": "RUNNING count(*)",
+    "MATCH_ROW_NUMBER": "RUNNING count(*)",
+}
+"""Functions of other systems, and what to write in their place."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +119,20 @@ class _Checker:
                 self.semantics(token, next_token)
             elif token.word in _REFUSED and next_token.kind != "end" and before != ".":
                 message = f"{_REFUSED[token.word]} cannot stand in DEFINE or MEASURES"
+                if token.word == "OVER" and self.scope.kind == "variable":
+                    message += "; compute it in a subquery before the clause"
                 if token.word == "SELECT" and self.scope.kind == "variable":
                     message = "a subquery stands in parentheses of its own: (SELECT …)"
                 raise UnsupportedOperatorError(message, self.scope.text, token.start, token.end)
+            elif self.is_of_others(token, next_token) and all(one.word != "OVER" for one in tokens):
+                message = f"{token.word} is not known here; write {_OF_OTHERS[token.word]}"
+                raise UnsupportedOperatorError(message, self.scope.text, token.start, token.end)
             if token.word == "CLASSIFIER" and next_token.sign == "(" and behind[at + 1].is_name:
                 self.variable(behind[at + 1])
+
+    def is_of_others(self, token: Token, behind: Token) -> bool:
+        """Whether a function is called that other systems have in the clause."""
+        return self.scope.kind == "variable" and behind.sign == "(" and token.word in _OF_OTHERS
 
     def open(self, call: _Call) -> None:
         """A function's parenthesis opens: may it stand in those that are open?"""

@@ -78,7 +78,7 @@ def parse_clause(text: str, columns: Collection[str] | None = None, qualifiers: 
     PredicateError
         An expression breaks a rule of the clause, see `check_expression`.
     UnsupportedOperatorError
-        It says SEEK or INITIAL, which are of windows, or holds a window function.
+        It says SEEK or INITIAL, which are of windows, WITHIN, or holds a window function.
 
     Examples
     --------
@@ -129,6 +129,11 @@ class _ClauseParser(PatternParser):
         if self.token.word in ("MEASURES", "SUBSET", "DEFINE", "PATTERN") or self.at_beginning():
             message = f"{self.token.word} cannot stand here; each clause stands at most once, in this order: {_ORDER}"
             self.fail(message, self.token)
+        if self.token.word == "WITHIN":
+            hint = "compare times in the definition of the last variable: ts - first.ts < INTERVAL 1 HOUR"
+            raise UnsupportedOperatorError(
+                f"WITHIN is not of the standard; {hint}", self.text, self.token.start, self.token.end
+            )
         self.unexpected(expected)
 
     def at_beginning(self) -> bool:
