@@ -130,9 +130,10 @@ def init(
     everything: Annotated[bool, typer.Option("--all", help="Look at all files, however large they are.")] = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write a first configuration of a table or of files, guessed from their rows, with comments.
+    """Write a first configuration, guessed from a table or files.
 
-    What it looked at and guessed goes to standard error. A file that exists is not overwritten.
+    Comments give the reasons. What it looked at and guessed goes to standard error. A file that exists is not
+    overwritten.
     """
     from patternlake.jobs.command_line.local_spark import spark_for
     from patternlake.jobs.starter import starting, text
@@ -162,7 +163,9 @@ def check(
     ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Show what ingest would make of the sources, and write nothing: ten events, and what would go to quarantine.
+    """Show what ingest would make of the sources; write nothing.
+
+    You see ten events, and what would go to quarantine.
 
     Every expression is checked against its source's columns; each source is read as if nothing of it had been.
     The exit code is 1 where a stream has a problem; rows for quarantine are none.
@@ -236,7 +239,9 @@ def run(
     ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Run jobs on everything configured for them, or on one object; one line of JSON for each.
+    """Run jobs: take in new rows, bring what is kept up to date.
+
+    They run on everything configured for them, or on one object; one line of JSON for each.
 
     With --watch, --rebuild and --backfill hold for the first round; later rounds report only what is new, and maintain
     only that. Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and the next run
@@ -291,7 +296,10 @@ def status(
     format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
     verbose: Verbose = False,
 ) -> None:
-    """Show how every object stands: last batch, lag behind its input, rows, quarantined rows, size."""
+    """Show how far every object is.
+
+    Its last batch, lag behind its input, rows, quarantined rows, and size.
+    """
     from patternlake.delta_tables import timestamps
     from patternlake.delta_tables.opening import open_database, reader_without_spark
     from patternlake.delta_tables.table_logs import UnreadableError
@@ -329,7 +337,9 @@ def export(
     ],
     verbose: Verbose = False,
 ) -> None:
-    """Write the configuration of a lake, as its last batches were made with it, to standard output.
+    """Write the configuration of a lake whose file is lost.
+
+    It goes to standard output, as the last batches were made with it.
 
     Secrets are not kept in a lake: they become variables of the environment, which comments name.
     """
@@ -347,7 +357,9 @@ def export(
 
 @app.command()
 def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
-    """Write a script that lets a shell complete commands, options and jobs.
+    """Write a script for your shell, which completes with TAB.
+
+    It completes commands, options and jobs.
 
     For bash, `eval "$(patternlake completion bash)"` in ~/.bashrc; for zsh the same in ~/.zshrc, behind compinit; for
     fish, `patternlake completion fish > ~/.config/fish/completions/patternlake.fish`.
@@ -372,7 +384,9 @@ def sql(
     ] = Format.TABLE,
     verbose: Verbose = False,
 ) -> None:
-    """Run SQL with the functions enabled, in the configured database: one statement, or many with one start of Spark.
+    """Ask in SQL: one statement, or many in a shell.
+
+    The functions are enabled, in the configured database.
 
     In a shell, and of statements from standard input, one that fails is told, and the next one is run; the exit code is
     1 then, but for a shell's.
@@ -443,7 +457,7 @@ def serve(
     ] = 60.0,
     verbose: Verbose = False,
 ) -> None:
-    """Answer BI tools and other clients by JDBC, ODBC and Spark Connect, with the functions enabled.
+    """Let BI tools ask, by JDBC, ODBC and Spark Connect.
 
     A line for each query goes to standard error: who asked, seconds, rows. SIGTERM or Ctrl-C: no more connections, what
     runs is finished, exit code 0; a second one cuts it.
@@ -501,7 +515,7 @@ def _tell(console: Console, line: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; returns if all went well.
+    """Run the command, without arguments its help; returns if all went well.
 
     Raises
     ------
@@ -511,7 +525,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     choose_memory()
     if _COMPLETE in os.environ:
         completion_init()
-    code = exit_code(app, list(sys.argv[1:] if arguments is None else arguments))
+    code = exit_code(app, list(sys.argv[1:] if arguments is None else arguments) or ["--help"])
     if code:
         sys.exit(code)
 

@@ -114,6 +114,18 @@ def test_help_in_python_lists_the_options_of_every_door() -> None:
         assert all(f"\n{option}\n    " in described for option in options), door
 
 
+def test_the_command_alone_shows_its_help_with_a_whole_line_for_each_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert command() == 0
+    alone = capsys.readouterr().out
+    assert command("--help") == 0
+    assert capsys.readouterr().out == alone
+    assert alone.startswith("Usage: patternlake ")
+    assert "..." not in alone.split("Commands:")[1]
+
+
 def test_help_of_run_names_every_job_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("run", "--help") == 0
     assert ", ".join(JOBS) in " ".join(capsys.readouterr().out.replace("│", " ").split())
@@ -128,7 +140,7 @@ def test_help_of_run_tells_how_an_interrupted_watch_ends(capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "Missing command; see patternlake --help"),
+        (("--verbos",), "No such option: --verbos"),
         (("frobnicate",), "No such command 'frobnicate'; see patternlake --help"),
         (("run",), "Missing argument 'JOB...'; see patternlake run --help"),
         (("run", "all"), "Missing option '--conf'; see patternlake run --help"),
