@@ -33,6 +33,16 @@ _SIGN = 50.0
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
+def list_columns(frame: Frame, picture: str) -> list[str]:
+    """Names of the columns of a frame; what is no frame, such as the list that collect() gives, is refused."""
+    if not hasattr(frame, "columns"):
+        raise ArgumentError(
+            f"plot.{picture}: {type(frame).__name__} is no frame; give the DataFrame of Spark or pandas that holds the "
+            "answer, before show() or collect()"
+        )
+    return [str(column) for column in frame.columns]
+
+
 def rows(frame: Frame, picture: str, needed: tuple[str, ...], most: int) -> pd.DataFrame:
     """All rows of a frame, if they fit in a picture.
 
@@ -55,14 +65,15 @@ def rows(frame: Frame, picture: str, needed: tuple[str, ...], most: int) -> pd.D
     Raises
     ------
     ArgumentError
-        A column is missing, or there are no rows or too many.
+        It is no frame, a column is missing, or there are no rows or too many.
     StateError
         matplotlib is not installed: told before anything is read.
     """
     _pyplot()
-    missing = [column for column in needed if column not in frame.columns]
+    columns = list_columns(frame, picture)
+    missing = [column for column in needed if column not in columns]
     if missing:
-        there = ", ".join(map(str, frame.columns))
+        there = ", ".join(columns)
         raise ArgumentError(f"plot.{picture}: no column {missing[0]!r} in the frame, which has {there}")
     found = frame.head(most + 1) if isinstance(frame, pd.DataFrame) else frame.limit(most + 1).toPandas()
     if not len(found):

@@ -58,7 +58,7 @@ def forecasts(
     """
     if measure not in MEASURES:
         raise ArgumentError(f"plot.forecasts: measure is {measure!r}; one of {', '.join(MEASURES)} would be right")
-    if "lookahead" in frame.columns:
+    if "lookahead" in drawing.list_columns(frame, "forecasts"):
         return _evaluation(frame, measure, dashed, ax)
     return _likely(frame, threshold, ax)
 

@@ -49,7 +49,8 @@ def funnel(frame: drawing.Frame, *, step: str = "step", count: str = "count", ax
     StateError
         matplotlib is not installed.
     """
-    whole = count not in frame.columns and _REACHED in frame.columns
+    present = drawing.list_columns(frame, "funnel")
+    whole = count not in present and _REACHED in present
     step, count = (_OPERAND, _REACHED) if whole else (step, count)
     needed = ("step", _OPERAND, _REACHED, "dropped", "seconds_p50", "seconds_p90", "next_events") if whole else ()
     found = drawing.rows(frame, "funnel", needed or (step, count), MOST_STEPS)

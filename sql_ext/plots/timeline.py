@@ -55,7 +55,7 @@ def timeline(frame: drawing.Frame, *, ax: Axes | None = None) -> Axes:
     StateError
         matplotlib is not installed.
     """
-    steps = "t_start" in frame.columns
+    steps = "t_start" in drawing.list_columns(frame, "timeline")
     begin, end = ("t_start", "t_end") if steps else ("first_time", "last_time")
     found = drawing.rows(frame, "timeline", ("key", begin, end), MOST_MATCHES)
     found = found.sort_values([begin, end], kind="stable")

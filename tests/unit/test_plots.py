@@ -456,9 +456,11 @@ class TestForecasts:
 
 
 @pytest.mark.parametrize("picture", [plot.timeline, plot.trends, plot.funnel, plot.forecasts, plot.paths])
-def test_a_missing_column_and_an_empty_frame_are_told(picture: Any) -> None:
+def test_a_missing_column_an_empty_frame_and_what_is_no_frame_are_told(picture: Any) -> None:
     with pytest.raises(ArgumentError, match=rf"plot.{picture.__name__}: no column '\w+' in the frame, which has other"):
         picture(pd.DataFrame({"other": [1]}))
+    with pytest.raises(ArgumentError, match=rf"plot.{picture.__name__}: list is no frame; give the DataFrame of Spark"):
+        picture([])
     columns = "key first_time last_time positions step count state probability path occurrences share"
     empty = pd.DataFrame(columns=columns.split())
     with pytest.raises(
