@@ -50,6 +50,11 @@ _KEY_WORDS = (
     *("patient", "machine", "vehicle", "sensor", "card", "order", "subscriber", "employee", "host", "ip", "station"),
     *("who", "entity", "key", "uid", "id"),
 )
+_CIRCUMSTANCE_WORDS = (
+    *("channel", "source", "medium", "browser", "platform", "campaign", "segment"),
+    *("country", "city", "region", "language", "currency"),
+)
+"""Texts that repeat as names of events do, and say where or how something happened, not what."""
 _NO_NAMES = ("first", "last", "full", "file", "host", "case", "trace", "user", "customer", "account", "country", "city")
 _STEP_WORDS = ("step",)
 _PROBABILITY_WORDS = ("probability", "prob", "confidence", "certainty", "likelihood")
@@ -235,8 +240,10 @@ def _names(columns: Sequence[ColumnFacts]) -> tuple[Candidate, ...]:
         if not text and hinted < 0:
             continue
         order = hinted if hinted >= 0 else len(_NAME_WORDS)
-        entity = hinted < 0 and hint(column, _KEY_WORDS) >= 0
-        found.append(((entity, not text, order, column.distinct < 2, column.distinct > 200, place), column))
+        # Who did it is no name of what was done; where it was done is one sooner.
+        who, where = hint(column, _KEY_WORDS) >= 0, hint(column, _CIRCUMSTANCE_WORDS) >= 0
+        doubt = 0 if hinted >= 0 else 2 if who else int(where)
+        found.append(((doubt, not text, order, column.distinct < 2, column.distinct > 200, place), column))
     return tuple(_candidate(column) for _, column in sorted(found, key=lambda each: each[0]))
 
 

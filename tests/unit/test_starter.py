@@ -63,6 +63,14 @@ def test_other_candidates_follow_the_likeliest() -> None:
     assert [each.expression for each in found.keys] == ["who"]
 
 
+def test_what_says_where_something_happened_is_no_name_where_another_text_repeats() -> None:
+    columns = [column("at", "timestamp"), column("client", distinct=90), column("channel"), column("stage")]
+    found = guess([*columns, column("country")])
+    assert roles(found) == ("at", "stage", "client")
+    assert [each.expression for each in found.names] == ["stage", "channel", "country", "client"]
+    assert roles(guess(columns[:3])) == ("at", "channel", "client")
+
+
 @pytest.mark.parametrize(
     ("kind", "expression"),
     [
