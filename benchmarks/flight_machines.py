@@ -88,7 +88,9 @@ def main(repeats: Annotated[int, typer.Option("--repeats", help="how often each 
         with PeakMemory(spark) as peak:
             rebuild = partial(patternlake.run, spark, path, job="predict", rebuild=True)
             cold, warm = cold_and_warm(rebuild, "predict", repeats)
-        live = spark.sql("SELECT count(*) FROM patternlake.machine_instances WHERE size(operands) > 0").collect()[0][0]
+        live = spark.sql(
+            "SELECT count(*) FROM patternlake_internal.machine_instances WHERE size(operands) > 0"
+        ).collect()[0][0]
         table.add_row("predict", f"{cold:.1f}", f"{warm:.1f}", f"{live:,} live instances")
         for name in SUBSCRIPTIONS:
             for function, text in CALLS.items():

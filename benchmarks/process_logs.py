@@ -197,7 +197,9 @@ def _built(spark: SparkSession, log: Log, folder: Path) -> pd.DataFrame:
     loaded = configuration(folder, log.events)
 
     def pairs() -> None:
-        spark.table("events_log").selectExpr("key AS trace", "name", "position").createOrReplaceTempView("log")
+        spark.table("patternlake_internal.events_log").selectExpr(
+            "key AS trace", "name", "position"
+        ).createOrReplaceTempView("log")
         write_pairs(spark, folder)
 
     steps: dict[str, Callable[[], object]] = {

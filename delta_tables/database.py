@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from patternlake.delta_tables.commit_lock import POSSIBLE, CommitLock, lock_of
 from patternlake.delta_tables.conditional_commits import settings_of
 from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.names import INTERNAL_VIEWS, internal_name, log_name
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.sessions import own_session
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import StateReader
-from patternlake.delta_tables.table import Table, log_name
+from patternlake.delta_tables.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +35,7 @@ class Database:
     session
         The session in whose catalog the tables are registered, or what makes it when it is first needed.
     name
-        Name of the database.
+        Name of the catalog's database with the views that analysts ask.
     location
         Folder or object-store path that holds the tables.
     made
@@ -87,13 +88,18 @@ class Database:
         """What reads few rows of the tables: directly where the location allows it, else by Spark jobs."""
         return self.direct or SparkReader(self.spark, self.log)
 
+    @property
+    def internal(self) -> str:
+        """Name of the catalog's database with the Delta tables and the views of internal state."""
+        return internal_name(self.name)
+
     def log(self, table: str) -> str:
         """Quoted name of a table's Delta table, for SQL text, given its plain name."""
-        return identifier(self.name, log_name(table))
+        return identifier(self.internal, log_name(table))
 
     def view(self, table: str) -> str:
-        """Quoted name of a table's view, for SQL text."""
-        return identifier(self.name, table)
+        """Quoted name of a table's view, for SQL text, given the table's plain name."""
+        return identifier(self.internal if table in INTERNAL_VIEWS else self.name, table)
 
     def table(self, table: str) -> DataFrame:
         """All rows of a table's Delta table, published or not."""

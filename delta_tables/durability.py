@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from patternlake.delta_tables import documents
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.names import log_name
 from patternlake.delta_tables.state_reader import StateReader
-from patternlake.delta_tables.table import log_name
 from patternlake.udfs.errors import StateError
 
 Versions = dict[str, dict[tuple[str, str], int]]

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.commit_lock import lock_of
+from patternlake.delta_tables.names import log_name
 from patternlake.delta_tables.quoting import identifier, literal
-from patternlake.delta_tables.table import log_name
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
 from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes

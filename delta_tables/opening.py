@@ -17,12 +17,13 @@ from patternlake.delta_tables.conditional_commits import commit_conditionally
 from patternlake.delta_tables.database import WRITER_VERSION, Database
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import CACHE
+from patternlake.delta_tables.internal_database import describe, is_internal
 from patternlake.delta_tables.locations import check_location, has_scheme, plain
+from patternlake.delta_tables.names import log_name
 from patternlake.delta_tables.preparing import prepare
-from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.store_errors import list_folders
 from patternlake.delta_tables.store_options import tell_spark
-from patternlake.delta_tables.table import log_name
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.udfs.errors import ArgumentError, StateError
 
@@ -47,10 +48,10 @@ def open_database(
     spark
         A Delta-ready session.
     name
-        Name under which tables and views are registered.
+        Name of the catalog's database with the views; `internal_name` has the tables.
     location
-        Folder or object-store path; relative paths are relative to the working directory. None: the catalog's
-        own place.
+        Folder or object-store path; relative paths are relative to the working directory. None: where the catalog
+        puts the database.
     storage_options
         Of the object store, as of `store_options.tell_spark`.
 
@@ -60,21 +61,23 @@ def open_database(
         The name is not one that Spark's catalog takes, or the location has a character that readers cannot take.
     StateError
         The session is one of Spark Connect; or the database is newer than the code, is not PatternLake's, or is
-        registered at another location; or its object store cannot be reached.
+        registered at another location; or one of its two names is taken; or its object store cannot be reached.
     """
     workers.refuse_connect(spark)
     if not re.fullmatch(r"[A-Za-z0-9_]+", name):
         raise ArgumentError(f"the database name '{name}' may hold letters, digits and _ only, at least one of them")
-    quoted, folders = identifier(name), None
+    folders = None
     if location is not None:
         place = location if has_scheme(location) else os.path.abspath(location)
         check_location(place)
         tell_spark(spark, place, storage_options or {})
         folders = list_folders(spark, place)
-        spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted} LOCATION {literal(place)}")
-    else:
-        spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted}")
-    rows = spark.sql(f"DESCRIBE DATABASE {quoted}").collect()
+    rows = describe(spark, name, "" if location is None else f"LOCATION {literal(place)}")
+    if is_internal(rows):
+        raise StateError(
+            f"the database '{name}' has the internal tables of the lake '{name.removesuffix('_internal')}'; "
+            "give that name, or one of your own"
+        )
     registered = next(row.info_value for row in rows if row.info_name == "Location")
     # Spark writes a location as a URI.
     spellings = (registered, unquote(registered))
@@ -90,7 +93,7 @@ def open_database(
     there = _on_disk(registered, database.location)
     # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
     with replace(database, direct=None if there is None else _reader(there)).apart() as own:
-        made = prepare(own, managed=location is None, there=folders)
+        made = prepare(own, registered, folders)
     on_disk = there or _on_disk(registered, database.location)
     direct = None if on_disk is None else _directly(on_disk)
     return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)

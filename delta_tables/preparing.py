@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,7 +15,9 @@ from pyspark.errors import PySparkException
 
 from patternlake.delta_tables import migrations, store_tables
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.internal_database import VIEWS_PROPERTY, claim, forget_former, list_names
+from patternlake.delta_tables.names import INTERNAL_VIEWS
+from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.stream_views import view_streams
 from patternlake.delta_tables.table import Table
 
@@ -25,21 +27,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _THREADS = 8
-_VIEWS_PROPERTY = "patternlake.views"
 _PREPARING = threading.Lock()
 """Spark looks whether a view is there before it replaces it: of two threads that do so, one would fail."""
 _THERE_ALREADY = "TABLE_OR_VIEW_ALREADY_EXISTS"
 
 
-def prepare(database: Database, *, managed: bool, there: Collection[str] | None = None) -> bool:
+def prepare(database: Database, registered: str, there: Collection[str] | None = None) -> bool:
     """Create or register what is missing in the session's catalog.
 
     Parameters
     ----------
     database
         Named and placed, not yet usable.
-    managed
-        Whether new tables go where the catalog puts them instead of under the database's location.
+    registered
+        Its location as the catalog has it.
     there
         The folders that stand at the location, where it is in an object store; None elsewhere.
 
@@ -51,14 +52,18 @@ def prepare(database: Database, *, managed: bool, there: Collection[str] | None 
     Raises
     ------
     StateError
-        The database is newer than the code, or not PatternLake's.
+        The database is newer than the code, or not PatternLake's, or its tables have no place in the catalog.
     """
     with _PREPARING:
-        present = _list_registered(database)
-        new = not managed and present.isdisjoint(table.log for table in TABLES.values())
+        shown = list_names(database.spark, database.name)
+        internal = claim(database, registered, new=migrations.CARRIER not in shown)
+        new = internal.isdisjoint(table.log for table in TABLES.values())
         if there is not None and new and store_tables.knows_enough(database.spark):
-            return _prepare_in_store(database, there)
-        return _prepare(database, managed, present)
+            made = _prepare_in_store(database, there)
+        else:
+            made = _prepare(database, shown, internal)
+        forget_former(database, shown)
+        return made
 
 
 def _prepare_in_store(database: Database, there: Collection[str]) -> bool:
@@ -66,7 +71,7 @@ def _prepare_in_store(database: Database, there: Collection[str]) -> bool:
     carrier = TABLES[migrations.CARRIER]
     others = [table for table in TABLES.values() if table is not carrier]
     with store_tables.stand_ins(database):
-        _views(database, set())
+        _views(database)
     carried, version = carrier.log in there, migrations.SCHEMA_VERSION
     if carried:
         _register_at(database, carrier)
@@ -86,28 +91,26 @@ def _prepare_in_store(database: Database, there: Collection[str]) -> bool:
     return not carried
 
 
-def _prepare(database: Database, managed: bool, present: set[str]) -> bool:
+def _prepare(database: Database, shown: set[str], internal: set[str]) -> bool:
+    """Create or register what neither the lake's own database has nor the internal one."""
     carrier = TABLES[migrations.CARRIER]
     others = [table for table in TABLES.values() if table is not carrier]
-    carried = carrier.log in present or _register(database, carrier)
+    carried = carrier.log in internal or _register(database, carrier)
     if carried:
         version = migrations.version_of(database)
         if version != migrations.SCHEMA_VERSION:
             migrations.check(database, version)
-            _each([partial(_ensure, database, table, managed, {}) for table in others if table.log not in present])
+            _each([partial(_ensure, database, table, {}) for table in others if table.log not in internal])
             migrations.migrate(database, version)
-    _each([partial(_ensure, database, table, managed, {}) for table in others if table.log not in present])
+    _each([partial(_ensure, database, table, {}) for table in others if table.log not in internal])
     if not carried:
         # Last: the version says that all tables were made.
-        _ensure(database, carrier, managed, {migrations.PROPERTY: str(migrations.SCHEMA_VERSION)})
-    if _views(database, present) and carried:
-        view_streams(database)
+        _ensure(database, carrier, {migrations.PROPERTY: str(migrations.SCHEMA_VERSION)})
+    if not (_view_texts(database).keys() <= (shown - INTERNAL_VIEWS) | internal and _are_current(database)):
+        _views(database)
+        if carried:
+            view_streams(database)
     return not carried
-
-
-def _list_registered(database: Database) -> set[str]:
-    rows = database.spark.sql(f"SHOW TABLES IN {identifier(database.name)}").collect()
-    return {row.tableName for row in rows}
 
 
 def _register(database: Database, table: Table) -> bool:
@@ -124,34 +127,44 @@ def _register_at(database: Database, table: Table) -> None:
     database.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING DELTA LOCATION {literal(place)}")
 
 
-def _ensure(database: Database, table: Table, managed: bool, properties: dict[str, str]) -> None:
+def _ensure(database: Database, table: Table, properties: dict[str, str]) -> None:
     if _register(database, table):
         return
-    place = None if managed else database.folder(table.log)
     logger.info("creating table %s of database %s", table.log, database.name)
     try:
-        database.spark.sql(table.create_text(database.log(table.name), place, properties))
+        database.spark.sql(table.create_text(database.log(table.name), database.folder(table.log), properties))
     except PySparkException:
         # Another session may have created it in the meantime.
         if not _register(database, table):
             raise
 
 
-def _views(database: Database, present: set[str]) -> bool:
-    """Create the views, unless the catalog has them as this code defines them; whether they were created."""
-    texts = {table.name: table.view(database.log) for table in TABLES.values() if table.view is not None}
-    mark = hashlib.sha256("\n".join(texts.values()).encode()).hexdigest()
-    last = migrations.CARRIER
-    if texts.keys() <= present:
-        rows = database.spark.sql(f"SHOW TBLPROPERTIES {identifier(database.name, last)}").collect()
-        if any(row.key == _VIEWS_PROPERTY and row.value == mark for row in rows):
-            return False
+def _view_texts(database: Database) -> dict[str, str]:
+    """The queries of all views, by the plain names of their tables."""
+    return {table.name: table.view(database.log) for table in TABLES.values() if table.view is not None}
+
+
+def _mark(texts: Mapping[str, str]) -> str:
+    return hashlib.sha256("\n".join(texts.values()).encode()).hexdigest()
+
+
+def _are_current(database: Database) -> bool:
+    """Whether the views, which are all there, are as this code defines them."""
+    mark = _mark(_view_texts(database))
+    rows = database.spark.sql(f"SHOW TBLPROPERTIES {database.view(migrations.CARRIER)}").collect()
+    return any(row.key == VIEWS_PROPERTY and row.value == mark for row in rows)
+
+
+def _views(database: Database) -> None:
+    """Create the views."""
+    texts, last = _view_texts(database), migrations.CARRIER
+    mark = _mark(texts)
 
     def create(name: str) -> None:
         try:
             database.spark.sql(
-                f"CREATE OR REPLACE VIEW {identifier(database.name, name)} COMMENT {literal(TABLES[name].comment)} "
-                f"TBLPROPERTIES ({literal(_VIEWS_PROPERTY)} = {literal(mark)}) AS {texts[name]}"
+                f"CREATE OR REPLACE VIEW {database.view(name)} COMMENT {literal(TABLES[name].comment)} "
+                f"TBLPROPERTIES ({literal(VIEWS_PROPERTY)} = {literal(mark)}) AS {texts[name]}"
             )
         except PySparkException as error:
             # Another process that shares the catalog has made it just now.
@@ -161,7 +174,6 @@ def _views(database: Database, present: set[str]) -> bool:
     _each([partial(create, name) for name in texts if name != last])
     # Last: its mark says that all views were made.
     create(last)
-    return True
 
 
 def _each(tasks: Iterable[Callable[[], object]]) -> None:

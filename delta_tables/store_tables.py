@@ -119,7 +119,7 @@ def register(database: Database, like: Table, tables: Iterable[Table]) -> None:
     some = jvm.scala.Some
 
     def identify(table: Table) -> Any:
-        return jvm.org.apache.spark.sql.catalyst.TableIdentifier(table.log, some(database.name))
+        return jvm.org.apache.spark.sql.catalyst.TableIdentifier(table.log, some(database.internal))
 
     known = catalog.getTableMetadata(identify(like))
     for table in tables:

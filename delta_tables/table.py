@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from patternlake.delta_tables.layout import Layout
+from patternlake.delta_tables.names import log_name
 from patternlake.delta_tables.quoting import identifier, literal
 
 CHECKPOINT_INTERVAL = 50
@@ -18,11 +19,6 @@ much behind a large table as behind a small one, and a checkpoint as much as two
 
 LogName = Callable[[str], str]
 """Maps a table's plain name to the quoted name of its Delta table."""
-
-
-def log_name(table: str) -> str:
-    """Name of the Delta table behind a table, given its plain name."""
-    return f"{table}_log"
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,7 @@ class Table:
         """Whether rows are closed (from_batch, to_batch) instead of written once (batch_id)."""
         return "to_batch" in self.column_names
 
-    def create_text(self, name: str, location: str | None, properties: dict[str, str]) -> str:
+    def create_text(self, name: str, location: str, properties: dict[str, str]) -> str:
         """Build the statement that creates the table.
 
         Parameters
@@ -122,15 +118,14 @@ class Table:
         name
             Quoted name.
         location
-            Folder; None for the catalog's own place.
+            Folder.
         properties
             Properties beyond the table's own.
         """
         parts = [f"CREATE TABLE IF NOT EXISTS {name} (\n  {self.columns_text}\n) USING DELTA"]
         if self.partitions:
             parts.append(f"PARTITIONED BY ({', '.join(identifier(p) for p in self.partitions)})")
-        if location is not None:
-            parts.append(f"LOCATION {literal(location)}")
+        parts.append(f"LOCATION {literal(location)}")
         parts.append(f"COMMENT {literal(self.comment)}")
         settings = self.settings(properties).items()
         parts.append(f"TBLPROPERTIES ({', '.join(f'{literal(k)} = {literal(v)}' for k, v in settings)})")

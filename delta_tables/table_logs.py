@@ -22,9 +22,9 @@ from patternlake.delta_tables import open_tables
 from patternlake.delta_tables.file_choice import possible
 from patternlake.delta_tables.log_copies import LogCopy
 from patternlake.delta_tables.log_gaps import check_commits
+from patternlake.delta_tables.names import log_name
 from patternlake.delta_tables.open_tables import Mark, is_last, log_of, mark_of
 from patternlake.delta_tables.state_reader import Condition, Made
-from patternlake.delta_tables.table import log_name
 from patternlake.udfs.errors import StateError
 
 # Versions of the protocol that say no more than which columns partition a table and which statistics it has.

@@ -35,7 +35,7 @@ WITH counted AS (
 SELECT c.key, any_value(v.pane) AS pane, CAST(c.window_start AS STRING) AS begins, CAST(c.window_end AS STRING) AS ends,
   date_format({LOCAL.format("c.window_start")}, 'd MMMM yyyy') AS day,
   CAST(date_trunc('DAY', {LOCAL.format("c.window_start")}) AS STRING) AS midnight
-FROM counted c JOIN patternlake.trend_vertices v
+FROM counted c JOIN patternlake_internal.trend_vertices v
   ON v.partition = c.key AND v.time >= c.window_start AND v.time < c.window_end
 WHERE c.longest = c.record AND v.trend = '{TREND}' AND v.kind = 'event'
 GROUP BY c.key, c.window_start, c.window_end
@@ -47,18 +47,18 @@ VERTICES = f"""
 SELECT v.position, CAST(v.left[0] AS DOUBLE) AS delay, v.along[0] AS airport,
   (unix_seconds({LOCAL.format("v.time")}) - unix_seconds(TIMESTAMP '{{midnight}}')) / 3600.0D AS hour,
   concat(e.carrier, e.flight) AS flight
-FROM patternlake.trend_vertices v JOIN patternlake.flights e ON e.position = v.position
+FROM patternlake_internal.trend_vertices v JOIN patternlake.flights e ON e.position = v.position
 WHERE v.trend = '{TREND}' AND v.kind = 'event' AND v.partition = '{{key}}' AND v.pane = {{pane}}
 ORDER BY v.time, v.position
 """
 RANGES = f"""
 SELECT number, CAST(low AS DOUBLE) AS low, CAST(high AS DOUBLE) AS high, holds_low, holds_high
-FROM patternlake.trend_vertices
+FROM patternlake_internal.trend_vertices
 WHERE trend = '{TREND}' AND kind = 'attribute' AND partition = '{{key}}' AND pane = {{pane}}
 ORDER BY number
 """
 EDGES = f"""
-SELECT kind, position, first, last FROM patternlake.trend_edges
+SELECT kind, position, first, last FROM patternlake_internal.trend_edges
 WHERE trend = '{TREND}' AND partition = '{{key}}' AND pane = {{pane}}
 """
 TRENDS = f"""

@@ -12,11 +12,11 @@ import yaml
 
 from patternlake.delta_tables.batches import WRITTEN
 from patternlake.delta_tables.locations import has_scheme, plain
+from patternlake.delta_tables.names import log_name
 from patternlake.delta_tables.opening import reader_without_spark
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.store_options import tell_spark
-from patternlake.delta_tables.table import log_name
 from patternlake.jobs.configuration.written import SECRET
 from patternlake.jobs.status_sources import Published, read_published
 from patternlake.udfs.errors import StateError

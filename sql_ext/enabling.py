@@ -44,8 +44,9 @@ def enable(
     spark
         A Delta-ready session, not one of Spark Connect.
     database
-        Name under which tables and views are registered. It becomes the current database, unless another was chosen:
-        one that is neither ``default`` nor the database that was enabled before.
+        Name under which the views are registered; the tables are, under ``<database>_internal``. It becomes the
+        current database, unless another was chosen: one that is neither ``default`` nor the database that was enabled
+        before.
     location
         Folder or object-store path of the tables; None: the catalog's own place.
     create

@@ -40,7 +40,7 @@ def session(
     master
         Spark's master URL.
     database
-        Name under which tables and views are registered; it becomes the current database. None: no database is opened
+        Name under which the views are registered; it becomes the current database. None: no database is opened
         and no function is registered.
     create
         Make an empty database without a warning where there is none.

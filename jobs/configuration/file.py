@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_args, get_origin
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
+from patternlake.delta_tables.names import internal_name
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.alerts import FORECAST, AlertConfiguration
 from patternlake.jobs.configuration.emitted import EmittedMatches, with_emitted
@@ -134,7 +135,8 @@ class Configuration(Section):
         if source.table is not None:
             database = source.table.replace("`", "").lower().split(".")[-2:-1]
             # Without a database's name it is a table of the current one, which may be this.
-            return database in ([], [self.database.lower()])
+            own = (self.database, internal_name(self.database))
+            return database in ([], *([name.lower()] for name in own))
         inside = self.location is not None and f"{source.path}/".startswith(f"{self.location.rstrip('/')}/")
         return source.kind == "delta" and inside
 

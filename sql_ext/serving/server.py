@@ -187,7 +187,7 @@ def serve(
     location
         Folder (or object-store path) of the tables; None: the catalog's own place.
     database
-        Name under which tables and views are registered.
+        Name under which the views are registered.
     doors
         Where to listen, and what guards it.
     master

@@ -97,7 +97,7 @@ def session(
     master
         Spark's master URL.
     database
-        Name under which tables and views are registered; it becomes the current database. None, with a location of
+        Name under which the views are registered; it becomes the current database. None, with a location of
         None: the session is ready for Delta, and has nothing of PatternLake.
     create
         Make an empty database without a warning where there is none.
@@ -139,7 +139,7 @@ def enable(
     spark
         A classic session that is ready for Delta; not one of Spark Connect.
     database
-        Name under which tables and views are registered; or a configuration or its file (a path, or a text that ends
+        Name under which the views are registered; or a configuration or its file (a path, or a text that ends
         in ``.yaml`` or ``.yml``), whose database and location are taken, as `run` takes them. It becomes the current
         database, unless another than ``default`` was chosen.
     location

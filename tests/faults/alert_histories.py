@@ -326,7 +326,7 @@ class History:
     # What there is.
 
     def _rows(self, table: str, name: str) -> list[Any]:
-        sql = f"SELECT * FROM {self.database.name}.{table} WHERE alert = {literal(name)}"
+        sql = f"SELECT * FROM {self.database.view(table)} WHERE alert = {literal(name)}"
         return list(asked(self.database, sql).collect())
 
     def _undelivered(self) -> bool:

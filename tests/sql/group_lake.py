@@ -67,7 +67,7 @@ class GroupStream(Stream):
     def caught_up(self, query: str) -> datetime:
         """When the query's last batch was published."""
         rows = self.lake.rows(
-            f"SELECT max(published_at) AS at FROM {DATABASE}.publications_log "
+            f"SELECT max(published_at) AS at FROM {DATABASE}_internal.publications_log "
             f"WHERE job = 'groups' AND object = {literal(query)}"
         )
         found: datetime = rows[0]["at"].astimezone(timezone.utc)

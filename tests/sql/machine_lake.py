@@ -55,7 +55,7 @@ class MachineStream(Stream):
     def moves(self, subscription: str) -> dict[tuple[str, str], float]:
         """The counts at all ages together, by (state, next state)."""
         rows = self.lake.rows(
-            f"SELECT state, next_state, sum(moves) AS moves FROM {DATABASE}.machine_transitions "
+            f"SELECT state, next_state, sum(moves) AS moves FROM {DATABASE}_internal.machine_transitions "
             f"WHERE stream = {literal(self.name)} AND subscription = {literal(subscription)} GROUP BY state, next_state"
         )
         return {(row["state"], row["next_state"]): row["moves"] for row in rows}

@@ -61,7 +61,7 @@ class PatternStream(Stream):
     def published_at(self) -> Any:
         """When a job last published something of the stream or its patterns."""
         names = ", ".join(map(literal, (self.name, *self.patterns)))
-        sql = f"SELECT max(published_at) AS at FROM {DATABASE}.publications_log WHERE object IN ({names})"
+        sql = f"SELECT max(published_at) AS at FROM {DATABASE}_internal.publications_log WHERE object IN ({names})"
         return self.lake.rows(sql)[0]["at"].astimezone(timezone.utc)
 
     def kept(self, name: str, **arguments: Any) -> str:

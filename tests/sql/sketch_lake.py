@@ -148,7 +148,7 @@ class Stream:
         """The published nodes."""
         return self.lake.rows(
             f"SELECT segment, level, node, pos_lo, pos_hi, unix_micros(min_time) AS time_lo, unix_micros(max_time) AS "
-            f"time_hi, m, k, bits FROM {DATABASE}.sketch_nodes WHERE stream = {literal(self.name)} "
+            f"time_hi, m, k, bits FROM {DATABASE}_internal.sketch_nodes WHERE stream = {literal(self.name)} "
             "ORDER BY segment, level, node"
         )
 

@@ -20,7 +20,8 @@ MOST_BYTES = 2 << 20
 def asked(database: Database, sql: str) -> DataFrame:
     """The answer of a query, which names views and tables with their database."""
     reader, frames = database.direct, dict[str, DataFrame]()
-    found = re.findall(rf"\b{database.name}\.(\w+)", sql) if sql.startswith("SELECT") else []
+    own = rf"`?\b{database.name}(?:_internal)?\b`?\.`?(\w+)`?"
+    found = re.findall(own, sql) if sql.startswith("SELECT") else []
     if reader is None or not found or not all(name.removesuffix("_log") in TABLES for name in found):
         return database.spark.sql(sql)
 
@@ -36,7 +37,7 @@ def asked(database: Database, sql: str) -> DataFrame:
     if sum(reader.size(table) for table in tables_of(found)) > MOST_BYTES:
         return database.spark.sql(sql)
     plain = sql.replace("{", "{{").replace("}", "}}")
-    return database.spark.sql(re.sub(rf"\b{database.name}\.(\w+)", lambda each: text(each[1]), plain), **frames)
+    return database.spark.sql(re.sub(own, lambda each: text(each[1]), plain), **frames)
 
 
 def tables_of(names: list[str]) -> set[str]:

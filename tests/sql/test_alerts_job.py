@@ -408,7 +408,7 @@ def test_the_table_is_read_as_a_stream(lake: SketchLake, tmp_path: Path) -> None
     def read() -> None:
         (
             lake.spark.readStream.option("skipChangeCommits", "true")
-            .table(f"{DATABASE}.alerts_log")
+            .table(f"{DATABASE}_internal.alerts_log")
             .where("alert = 'al_streamed'")
             .writeStream.foreachBatch(lambda rows, _: seen.extend(row.alert_id for row in rows.collect()))
             .option("checkpointLocation", str(tmp_path / "checkpoint"))

@@ -138,7 +138,8 @@ def test_a_late_event_answers_its_window_anew_and_earlier_moments_stay(lake: Tre
     )
     assert lake.trends("late") == [(1, 3), (2,), (4,)]
     moments = lake.rows(
-        f"SELECT published_at FROM {lake.database}.publications_log WHERE job = 'trends' AND object = 'late' ORDER BY 1"
+        f"SELECT published_at FROM {lake.database}_internal.publications_log "
+        "WHERE job = 'trends' AND object = 'late' ORDER BY 1"
     )
     assert lake.trends("late", as_of=moments[0][0]) == [(1,), (2,)]
     vertices, edges = lake.view("trend_vertices", "late"), lake.view("trend_edges", "late")

@@ -106,7 +106,7 @@ def test_each_match_is_an_event_once_with_what_its_operands_had(lake: SketchLake
     assert whole["bindings"] == {"e": [1, 2]}
     # As it was: before the second batch there was one event.
     moment = lake.rows(
-        f"SELECT published_at FROM {DATABASE}.publications_log WHERE job = 'ingest' "
+        f"SELECT published_at FROM {DATABASE}_internal.publications_log WHERE job = 'ingest' "
         f"AND object = {literal(stream.emitted)} ORDER BY published_at"
     )[0]["published_at"]
     (before,) = lake.rows(

@@ -88,7 +88,7 @@ def test_every_moment_has_the_answer_that_its_events_give(lake: SketchLake) -> N
 def test_what_was_open_is_replaced_and_partitions_without_news_are_left(lake: SketchLake) -> None:
     figure(lake)
     log = lake.rows(
-        f"SELECT array_join(part, ',') AS key, from_batch, to_batch FROM {DATABASE}.group_state_log "
+        f"SELECT array_join(part, ',') AS key, from_batch, to_batch FROM {DATABASE}_internal.group_state_log "
         "WHERE group_id = pmod(crc32('fig single'), 2147483648) ORDER BY key, from_batch"
     )
     assert [tuple(row) for row in log] == [("fig", 1, 2), ("fig", 2, 3), ("fig", 3, None), ("other", 1, None)]

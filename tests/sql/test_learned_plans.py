@@ -32,7 +32,7 @@ SKEWED = "A ; B ; C WHERE A.s = B.s AND B.x < C.x WITHIN 30 EVENTS"
 """An equality is guessed to hold more rarely than an order; here it is the other way round."""
 ATTRIBUTES = {"x": "double", "s": "string"}
 GUESSED, LEARNED = "plan ((A B) C) (cheapest)", "plan (A (B C)) (cheapest)"
-VIEW = f"{DATABASE}.observed_selectivities"
+VIEW = f"{DATABASE}_internal.observed_selectivities"
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ def test_what_is_deleted_is_forgotten(lake: SketchLake) -> None:
     table_of(lake).tell(number, observed)
     in_another_process(lake)
     assert plan(lake, stream) == LEARNED
-    lake.rows(f"DELETE FROM {DATABASE}.observed_selectivities_log WHERE stream_id = {number}")
+    lake.rows(f"DELETE FROM {DATABASE}_internal.observed_selectivities_log WHERE stream_id = {number}")
     assert plan(lake, stream) == GUESSED
 
 
@@ -211,7 +211,7 @@ def test_the_view_adds_up_as_the_oracle_says_and_maintain_changes_nothing_of_it(
     (after,) = lake.rows(text)
     assert (after.share, after.judged) == pytest.approx((before.share, before.judged))
     assert after.observed_at == before.observed_at
-    log = f"{DATABASE}.observed_selectivities_log"
+    log = f"{DATABASE}_internal.observed_selectivities_log"
     assert lake.rows(f"SELECT count(*) FROM {log} WHERE stream_id = {number}")[0][0] == 1
 
 

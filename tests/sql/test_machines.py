@@ -61,7 +61,9 @@ def test_the_chain_of_spec_is_trained_and_forecasts(lake: SketchLake) -> None:
 def test_equal_prefixes_have_one_state_id(lake: SketchLake) -> None:
     stream = MachineStream(lake, "m_shared", SHARED)
     stream.deliver(letters("abacd"))
-    found = lake.rows(f"SELECT subscription, state, state_id FROM {DATABASE}.machine_states WHERE stream = 'm_shared'")
+    found = lake.rows(
+        f"SELECT subscription, state, state_id FROM {DATABASE}_internal.machine_states WHERE stream = 'm_shared'"
+    )
     ids = {(row["subscription"], row["state"]): row["state_id"] for row in found}
     assert ids["abc", "N1"] == ids["abd", "N1"] != ids["only_a", "N1"]
     assert ids["abc", "N2"] == ids["abd", "N2"]

@@ -87,7 +87,7 @@ def settled(stream: MachineStream) -> list[tuple[list[naive.Event], int]]:
         for row in stream.events()
     ]
     ends = stream.lake.rows(
-        f"SELECT source_to, unix_micros(watermark) AS watermark FROM {DATABASE}.publications_log "
+        f"SELECT source_to, unix_micros(watermark) AS watermark FROM {DATABASE}_internal.publications_log "
         f"WHERE job = 'ingest' AND object = {literal(stream.name)} ORDER BY published_at"
     )
     return [
@@ -221,7 +221,7 @@ def stored_counts(stream: MachineStream) -> dict[str, dict[tuple[Any, ...], floa
     """How often each subscription's states moved where."""
     found: dict[str, dict[tuple[Any, ...], float]] = {}
     for row in stream.lake.rows(
-        f"SELECT * FROM {DATABASE}.machine_transitions WHERE stream = {literal(stream.name)} AND moves != 0"
+        f"SELECT * FROM {DATABASE}_internal.machine_transitions WHERE stream = {literal(stream.name)} AND moves != 0"
     ):
         moved = row["state"], row["age"], row["next_state"], row["next_age"]
         found.setdefault(row["subscription"], {})[moved] = row["moves"]

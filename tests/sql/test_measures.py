@@ -217,7 +217,9 @@ def test_jobs_refuse_measures_that_no_answer_could_have(lake: SketchLake) -> Non
     }
     with pytest.raises(PatternLakeError, match=r"(?s)trends of 'mw_trend': .*nowhere"):
         run(lake.spark, Configuration.from_text(yaml.safe_dump(tree)), "trends")
-    begun = lake.rows(f"SELECT object FROM {DATABASE}.intents_log WHERE object IN ('mw_trend', 'measured wrongly')")
+    begun = lake.rows(
+        f"SELECT object FROM {DATABASE}_internal.intents_log WHERE object IN ('mw_trend', 'measured wrongly')"
+    )
     assert {row["object"] for row in begun} == {"measured wrongly"}, "by `ingest` alone"
 
 

@@ -144,7 +144,7 @@ def test_a_batch_closes_what_it_replaces_or_writes_anew_all_that_is_kept(
         (4, None): {1, 2, 3, 13, 14, 15, 16},
     }
     assert _kept(lake, name) == written
-    shown = lake.rows(f"SELECT position FROM {DATABASE}.pattern_state WHERE pattern = {literal(name)}")
+    shown = lake.rows(f"SELECT position FROM {DATABASE}_internal.pattern_state WHERE pattern = {literal(name)}")
     assert sorted(row["position"] for row in shown) == [1, 2, 3, 6, 7, 8, 13, 14, 15, 16]
     found = same(lake, [pair for at in (None, *stream.moments) for pair in asked(stream, as_of=at)])
     assert [[row["bindings"] for row in rows] for rows in found[1:4]] == [[], [], []]
@@ -157,10 +157,9 @@ def test_a_batch_closes_what_it_replaces_or_writes_anew_all_that_is_kept(
 
 def _kept(lake: SketchLake, name: str) -> dict[tuple[int, int | None], set[int]]:
     """The positions of kept events by the batches that wrote and closed their rows, whether they count or not."""
-    number = (
-        f"SELECT max(object_id) FROM {DATABASE}.publications_log WHERE object = {literal(name)} AND job = 'patterns'"
-    )
-    rows = lake.rows(f"SELECT * FROM {DATABASE}.pattern_state_log WHERE pattern_id = ({number})")
+    of_pattern = f"object = {literal(name)} AND job = 'patterns'"
+    number = f"SELECT max(object_id) FROM {DATABASE}_internal.publications_log WHERE {of_pattern}"
+    rows = lake.rows(f"SELECT * FROM {DATABASE}_internal.pattern_state_log WHERE pattern_id = ({number})")
     found: dict[tuple[int, int | None], set[int]] = {}
     for row in rows:
         positions = found.setdefault((row["from_batch"], row["to_batch"]), set())
@@ -225,12 +224,13 @@ def test_tasks_of_spark_write_and_carry_on_what_the_driver_does(
             stream.take(_in_time(stream, events[begin:end]))
         found.append([[without_names(row) for row in stream.written(name)] for name in named])
         states = lake.rows(
-            f"SELECT state FROM {DATABASE}.publications_log WHERE job = 'patterns' AND object LIKE '%{way}_{seed}' "
+            f"SELECT state FROM {DATABASE}_internal.publications_log "
+            f"WHERE job = 'patterns' AND object LIKE '%{way}_{seed}' "
             "ORDER BY replace(object, '_here_', '_tasks_'), batch_id"
         )
         found[-1].append([row["state"] for row in states])
         kept = lake.rows(
-            f"SELECT pattern, partition, position, time, name, from_batch FROM {DATABASE}.pattern_state "
+            f"SELECT pattern, partition, position, time, name, from_batch FROM {DATABASE}_internal.pattern_state "
             f"WHERE pattern LIKE '%{way}_{seed}'"
         )
         found[-1].append(sorted(map(repr, map(without_names, kept))))
@@ -361,7 +361,7 @@ def test_what_cannot_be_kept_is_refused(lake: SketchLake, query: str, lateness: 
     stream = PatternStream(lake, f"kept {lateness}", {"kr_bad": {"query": query}}, allowed_lateness=lateness)
     with pytest.raises(ConfigurationError, match=said):
         stream.take(letters("AB"))
-    assert stream.lake.rows(f"SELECT * FROM {DATABASE}.intents_log WHERE object = 'kr_bad'") == []
+    assert stream.lake.rows(f"SELECT * FROM {DATABASE}_internal.intents_log WHERE object = 'kr_bad'") == []
 
 
 def test_what_only_a_question_would_tell_is_told_before_anything_is_written(lake: SketchLake) -> None:
@@ -385,7 +385,7 @@ def test_what_only_a_question_would_tell_is_told_before_anything_is_written(lake
         "ku_good": {"query": "A ; B MEASURES stddev_pop(B.position) AS s, 1 AS one, B.time AS at WITHIN 1 MIN"}
     }
     stream.keep()
-    assert lake.rows(f"SELECT * FROM {DATABASE}.intents_log WHERE object = 'ku_bad'") == []
+    assert lake.rows(f"SELECT * FROM {DATABASE}_internal.intents_log WHERE object = 'ku_bad'") == []
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def seconds(moment: datetime) -> int:
 
 def held(stream: AlertStream, alert: str) -> list[Any]:
     where = f"WHERE alert = {literal(alert)} ORDER BY last_time, watermark, t_end, alert_id"
-    return list(stream.lake.rows(f"SELECT * FROM {DATABASE}.held_alerts {where}"))
+    return list(stream.lake.rows(f"SELECT * FROM {DATABASE}_internal.held_alerts {where}"))
 
 
 def counts_of_status(stream: AlertStream, alert: str) -> tuple[int | None, int | None]:

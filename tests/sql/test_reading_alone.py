@@ -35,20 +35,20 @@ REFUSED = {
     "CREATE TABLE t USING csv AS SELECT 1 AS x": "CreateDataSourceTableAsSelectCommand",
     "CREATE DATABASE d": "CreateNamespace",
     "DROP DATABASE common CASCADE": "DropNamespace",
-    "DROP TABLE common.events_log": "DropTable",
+    "DROP TABLE common_internal.events_log": "DropTable",
     "DROP VIEW common.events": "DropTableCommand",
-    "ALTER TABLE common.events_log SET TBLPROPERTIES ('a' = 'b')": "SetTableProperties",
-    "INSERT INTO common.events_log SELECT * FROM common.events_log": "AppendData",
-    "DELETE FROM common.events_log": "DeleteCommand",
-    "TRUNCATE TABLE common.events_log": "TruncateDeltaTableCommand",
-    "UPDATE common.events_log SET position = 1": "UpdateCommand",
-    "OPTIMIZE common.events_log": "OptimizeTableCommand",
-    "VACUUM common.events_log": "VacuumTableCommand",
-    "CREATE TABLE t SHALLOW CLONE common.events_log": "CreateDeltaTableCommand",
+    "ALTER TABLE common_internal.events_log SET TBLPROPERTIES ('a' = 'b')": "SetTableProperties",
+    "INSERT INTO common_internal.events_log SELECT * FROM common_internal.events_log": "AppendData",
+    "DELETE FROM common_internal.events_log": "DeleteCommand",
+    "TRUNCATE TABLE common_internal.events_log": "TruncateDeltaTableCommand",
+    "UPDATE common_internal.events_log SET position = 1": "UpdateCommand",
+    "OPTIMIZE common_internal.events_log": "OptimizeTableCommand",
+    "VACUUM common_internal.events_log": "VacuumTableCommand",
+    "CREATE TABLE t SHALLOW CLONE common_internal.events_log": "CreateDeltaTableCommand",
     "CONVERT TO DELTA parquet.`/tmp/x`": "ConvertToDeltaCommand",
-    "ANALYZE TABLE common.events_log COMPUTE STATISTICS": "AnalyzeTable",
+    "ANALYZE TABLE common_internal.events_log COMPUTE STATISTICS": "AnalyzeTable",
     "INSERT OVERWRITE DIRECTORY '/tmp/d' USING csv SELECT 1": "InsertIntoDataSourceDirCommand",
-    "LOAD DATA INPATH '/etc/passwd' INTO TABLE common.events_log": "LoadData",
+    "LOAD DATA INPATH '/etc/passwd' INTO TABLE common_internal.events_log": "LoadData",
     "DESCRIBE HISTORY '{path}'": "a path in the place of a table",
     "DESCRIBE DETAIL '{path}'": "a path in the place of a table",
     "DESCRIBE HISTORY delta.`{path}`": "a path in the place of a table",
@@ -60,23 +60,23 @@ REFUSED = {
 }
 TAKEN = (
     "SELECT * FROM common.events",
-    "SELECT * FROM common.events_log VERSION AS OF 0",
+    "SELECT * FROM common_internal.events_log VERSION AS OF 0",
     "WITH t AS (SELECT 1 AS x) SELECT max(x) OVER () FROM t",
     "SHOW DATABASES",
     "SHOW TABLES IN common",
     "SHOW VIEWS IN common",
     "SHOW COLUMNS IN common.events",
     "SHOW CREATE TABLE common.events",
-    "SHOW TBLPROPERTIES common.events_log",
+    "SHOW TBLPROPERTIES common_internal.events_log",
     "SHOW FUNCTIONS",
     "SHOW CATALOGS",
     "DESCRIBE common.events",
-    "DESCRIBE EXTENDED common.events_log",
+    "DESCRIBE EXTENDED common_internal.events_log",
     "DESCRIBE DATABASE common",
     "DESCRIBE FUNCTION upper",
     "DESCRIBE QUERY SELECT 1",
-    "DESCRIBE HISTORY common.events_log",
-    "DESCRIBE DETAIL common.events_log",
+    "DESCRIBE HISTORY common_internal.events_log",
+    "DESCRIBE DETAIL common_internal.events_log",
     "EXPLAIN SELECT 1",
     "USE common",
     "SET CATALOG spark_catalog",
@@ -138,7 +138,9 @@ def test_functions_run_no_code_that_a_client_gives_them(reader: Reader, text: st
     assert reader.refusal(text, ours=True) == reader.refusal(text)
 
 
-@pytest.mark.parametrize("text", ["DESCRIBE DETAIL '{path}'", "CREATE DATABASE d", "OPTIMIZE common.events_log"])
+@pytest.mark.parametrize(
+    "text", ["DESCRIBE DETAIL '{path}'", "CREATE DATABASE d", "OPTIMIZE common_internal.events_log"]
+)
 def test_functions_look_at_files_and_write(reader: Reader, text: str) -> None:
     assert reader.refusal(text, ours=True) is None
 

@@ -226,8 +226,10 @@ def test_time_travel_by_as_of_and_by_versions_of_a_table(served: Served, growing
         assert asked(connection, "SELECT * FROM default.versions VERSION AS OF 1") == [(1,)]
         assert asked(connection, "SELECT count(*) FROM default.versions") == [(2,)]
         asked(connection, "DROP TABLE default.versions")
-        first_version = min(row[0] for row in asked(connection, "DESCRIBE HISTORY events_log"))
-        assert asked(connection, f"SELECT count(*) FROM events_log VERSION AS OF {first_version}") == [(0,)]
+        first_version = min(row[0] for row in asked(connection, f"DESCRIBE HISTORY {DATABASE}_internal.events_log"))
+        assert asked(
+            connection, f"SELECT count(*) FROM {DATABASE}_internal.events_log VERSION AS OF {first_version}"
+        ) == [(0,)]
 
 
 @pytest.mark.parametrize(("user", "password"), [("ann", "tell"), ("ann", ""), ("dora", PASSWORD)])

@@ -48,7 +48,8 @@ CODE = {
     "spark.range(1).write.parquet('/tmp/x')": "Spark Connect's write_operation",
     "spark.range(1).write.saveAsTable('x')": "Spark Connect's write_operation",
     "spark.range(1).writeTo('x').using('delta').create()": "Spark Connect's write_operation_v2",
-    "spark.readStream.table('events_log').writeStream.option('checkpointLocation', '/tmp/c').start('/tmp/x')": (
+    "spark.readStream.table('sketch_lake_internal.events_log')"
+    ".writeStream.option('checkpointLocation', '/tmp/c').start('/tmp/x')": (
         "Spark Connect's write_stream_operation_start"
     ),
     "spark.range(1).select(F.udf(lambda x: x, 'long')('id')).collect()": (
@@ -62,12 +63,12 @@ CODE = {
     "spark.conf.set('spark.sql.runSQLOnFiles', 'true')": "the setting spark.sql.runSQLOnFiles",
     "spark.conf.unset('spark.sql.runSQLOnFiles')": "the setting spark.sql.runSQLOnFiles",
     "spark.range(1).select(F.expr('''reflect('java.lang.System', 'gc')''')).collect()": "a call of Java by reflection",
-    "spark.sql('DROP TABLE events_log')": "DropTable",
+    "spark.sql('DROP TABLE sketch_lake_internal.events_log')": "DropTable",
     """spark.sql("SELECT * FROM table_changes_by_path('/tmp/x', 1)").collect()""": "table_changes_by_path",
 }
 QUESTIONS = {
     f"[tuple(row) for row in spark.sql({ROWS!r}).collect()]": EXPECTED,
-    "spark.table('events_log').where('1 = 0').count()": 0,
+    "spark.table('sketch_lake_internal.events_log').where('1 = 0').count()": 0,
     "spark.createDataFrame([(1, 'a')], ['x', 'y']).join(spark.range(3), F.col('x') == F.col('id')).count()": 1,
     "spark.createDataFrame([(n, str(n) * 50) for n in range(90_000)], ['x', 'y']).count()": 90_000,
     "(spark.range(3).createOrReplaceTempView('v'), spark.sql('SELECT * FROM v').count())": (None, 3),
@@ -191,10 +192,10 @@ def test_a_jdbc_session_reads_and_does_nothing_else(served: Served) -> None:
     with closing(connected(served)) as connection:
         asked(connection, f"CREATE TEMPORARY VIEW found AS {ROWS}")
         for refused in (
-            "DROP TABLE events_log",
+            "DROP TABLE sketch_lake_internal.events_log",
             "SELECT reflect('java.lang.System', 'gc')",
-            "EXECUTE IMMEDIATE 'DROP TABLE events_log'",
-            "BEGIN DROP TABLE events_log; END",
+            "EXECUTE IMMEDIATE 'DROP TABLE sketch_lake_internal.events_log'",
+            "BEGIN DROP TABLE sketch_lake_internal.events_log; END",
             "SELECT match_exists('worked', 'A ; B', key => reflect('java.lang.System', 'lineSeparator'))",
             "SET spark.sql.runSQLOnFiles=true",
             "SET spark.patternlake.driverBytes = 100t",

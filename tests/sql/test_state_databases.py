@@ -25,19 +25,31 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Datab
     return open_database(spark, "state_databases", str(tmp_path_factory.mktemp("a lake's; folder é")))
 
 
-def _names(database: Database) -> set[str]:
-    rows = database.spark.sql(f"SHOW TABLES IN {identifier(database.name)}").collect()
+SHOWN = {
+    *("alert_deliveries", "alerts", "event_statistics", "events", "forecast_evaluation", "forecasts", "group_matches"),
+    *("pattern_matches", "publications", "quarantine", "streams", "subscription_matches", "subscriptions"),
+}
+"""What a lake without streams lists."""
+HIDDEN = {
+    *("group_state", "held_alerts", "machine_instances", "machine_states", "machine_transitions"),
+    *("observed_selectivities", "pattern_state", "sketch_nodes", "trend_edges", "trend_vertices"),
+}
+"""The views of internal state."""
+
+
+def _names(database: Database, name: str = "") -> set[str]:
+    rows = database.spark.sql(f"SHOW TABLES IN {identifier(name or database.name)}").collect()
     return {row.tableName for row in rows if not row.isTemporary}  # those of the session, not of the database
 
 
 def _forget(database: Database) -> None:
-    """Take the database out of the catalog, as in a new session; its files stay."""
+    """Drop the database, with which Spark deletes the folder of the lake."""
     database.spark.sql(f"DROP DATABASE {identifier(database.name)} CASCADE")
 
 
-def test_all_tables_and_views_are_there(lake: Database) -> None:
-    wanted = {table.log for table in TABLES.values()} | {name for name, table in TABLES.items() if table.view}
-    assert _names(lake) == wanted
+def test_the_database_lists_what_analysts_ask_and_another_one_the_rest(lake: Database) -> None:
+    assert _names(lake) == SHOWN
+    assert _names(lake, "state_databases_internal") == HIDDEN | {table.log for table in TABLES.values()}
 
 
 def test_tables_have_comments_and_partitions(lake: Database) -> None:
@@ -56,6 +68,7 @@ def test_opening_again_changes_nothing(lake: Database) -> None:
 
 def test_threads_of_one_session_open_a_database_at_once(lake: Database) -> None:
     wanted = _names(lake)
+    # The other database lists tables by now whose files are gone.
     _forget(lake)
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda _: open_database(lake.spark, lake.name, lake.location), range(4))) == [lake] * 4
@@ -64,9 +77,7 @@ def test_threads_of_one_session_open_a_database_at_once(lake: Database) -> None:
 
 def test_a_new_session_registers_the_tables_that_stand_at_the_location(lake: Database) -> None:
     # An external table's files outlive its entry in the catalog.
-    for name in _names(lake):
-        kind = "TABLE" if name.endswith("_log") else "VIEW"
-        lake.spark.sql(f"DROP {kind} {identifier(lake.name, name)}")
+    lake.spark.sql(f"DROP DATABASE {identifier(lake.internal)} CASCADE")
     assert open_database(lake.spark, lake.name, lake.location) == lake
     assert lake.table("publications").count() == 0
     assert lake.spark.sql(f"DESCRIBE HISTORY {lake.log('publications')}").count() == 1
@@ -93,10 +104,83 @@ def test_a_location_that_readers_cannot_take_is_refused_before_anything_is_made(
     assert not spark.catalog.databaseExists("state_odd_place")
 
 
+def _lies_at(database: Database, table: str) -> str:
+    return str(database.spark.sql(f"DESCRIBE DETAIL {database.log(table)}").collect()[0].location)
+
+
+def test_a_database_that_was_dropped_may_be_opened_at_another_place(spark: SparkSession, tmp_path: Path) -> None:
+    places = [str(tmp_path / folder) for folder in ("first", "second")]
+    for place in places:
+        database = opened(spark, "state_moved", place)
+        assert _lies_at(database, "events") == f"file:{place}/events_log"
+        assert database.table("events").count() == 0
+        for name in _names(database):
+            spark.sql(f"DROP VIEW {identifier(database.name, name)}")
+        # With the folder of a database Spark deletes what is in it.
+        spark.sql(f"ALTER DATABASE state_moved SET LOCATION '{tmp_path}/nothing'")
+        _forget(database)
+    assert (tmp_path / "first" / "events_log").is_dir()
+
+
+def test_what_a_former_version_registered_beside_the_views_goes(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = lay(spark, tmp_path / "lake")
+    spark.sql(f"CREATE DATABASE state_former LOCATION '{place}'")
+    elsewhere = shutil.copytree(f"{place}/intents_log", tmp_path / "intents")
+    for table in TABLES.values():
+        folder = elsewhere if table.name == "intents" else f"{place}/{table.log}"
+        spark.sql(f"CREATE TABLE state_former.{table.log} USING DELTA LOCATION '{folder}'")
+    kept = "CREATE VIEW state_former.trend_edges AS SELECT 1 AS mine"
+    ours = "CREATE VIEW state_former.{} TBLPROPERTIES ('patternlake.views' = 'x') AS SELECT 1 AS former"
+    for text in (kept, ours.format("machine_states"), ours.format("events"), ours.format("publications")):
+        spark.sql(text)
+    database = open_database(spark, "state_former", place)
+    # One table lies elsewhere, and one view is somebody else's.
+    assert _names(database) == {*SHOWN, "intents_log", "trend_edges"}
+    assert _names(database, "state_former_internal") == HIDDEN | {table.log for table in TABLES.values()}
+    assert spark.table(database.view("events")).columns[0] == "stream"
+    assert all((tmp_path / "lake" / table.log / "_delta_log").is_dir() for table in TABLES.values())
+    assert database.table("events").count() == 0
+    _forget(database)
+
+
+def test_a_table_that_would_take_its_files_along_stays_registered(spark: SparkSession) -> None:
+    # As former versions made all tables of a database without a location.
+    spark.sql("CREATE DATABASE state_managed")
+    described = spark.sql("DESCRIBE DATABASE state_managed").collect()
+    folder = next(row.info_value for row in described if row.info_name == "Location").removeprefix("file:")
+    lay(spark, folder)
+    shutil.rmtree(f"{folder}/events_log")
+    text = TABLES["events"].create_text("state_managed.events_log", "anywhere", {})
+    spark.sql(text.replace("LOCATION 'anywhere'", ""))
+    database = open_database(spark, "state_managed")
+    assert _names(database) == {*SHOWN, "events_log"}
+    assert _lies_at(database, "events") == f"file:{folder}/events_log"
+    assert spark.table("state_managed.events_log").count() == database.table("events").count() == 0
+    _forget(database)
+
+
+def test_a_database_of_somebody_else_is_not_taken_for_the_internal_one(spark: SparkSession, tmp_path: Path) -> None:
+    place = lay(spark, tmp_path / "lake")
+    spark.sql("CREATE DATABASE state_beside_internal")
+    spark.sql("CREATE VIEW state_beside_internal.mine AS SELECT 1 AS x")
+    with pytest.raises(StateError, match="'state_beside_internal' has the table or view mine, and PatternLake did not"):
+        open_database(spark, "state_beside", place)
+    spark.sql("DROP VIEW state_beside_internal.mine")
+    # An empty one is as good as none.
+    database = open_database(spark, "state_beside", place)
+    with pytest.raises(StateError, match="has the internal tables of the lake 'state_beside'; give that name"):
+        open_database(spark, "state_beside_internal")
+    _forget(database)
+
+
 def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
     database = open_database(spark, "state_of_catalog")
     assert "state_of_catalog" in database.location
     assert open_database(spark, "state_of_catalog") == database
+    assert _lies_at(database, "events") == f"{database.location}/events_log"
+    assert _names(database) == SHOWN
     _forget(database)
 
 

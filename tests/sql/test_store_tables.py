@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from sql.empty_database import opened
 
-from patternlake.delta_tables import migrations, preparing, store_tables
+from patternlake.delta_tables import internal_database, migrations, preparing, store_tables
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.quoting import identifier, literal
@@ -43,15 +43,19 @@ def prepared(spark: SparkSession, name: str, folder: Path) -> tuple[Database, bo
         (folder / table.log / "_delta_log").mkdir(parents=True, exist_ok=True)
     with database.apart() as own:
         assert store_tables.knows_enough(own.spark)
+        assert internal_database.claim(own, str(folder), new=True) == set()
         return database, preparing._prepare_in_store(own, folders)
 
 
-def columns(spark: SparkSession, name: str) -> dict[str, Any]:
-    """Of each table and view: its columns with their types and comments."""
+def columns(lake: Database) -> dict[str, Any]:
+    """Of each table and its view: the columns with their types and comments."""
+
+    def described(name: str) -> list[Any]:
+        return [row.asDict() for row in lake.spark.sql(f"DESCRIBE {name}").collect()]
+
     return {
-        each: [row.asDict() for row in spark.sql(f"DESCRIBE {identifier(name, each)}").collect()]
+        table.name: (described(lake.log(table.name)), table.view and described(lake.view(table.name)))
         for table in TABLES.values()
-        for each in (table.log, *([] if table.view is None else [table.name]))
     }
 
 
@@ -61,7 +65,7 @@ def entries(database: Database) -> dict[str, list[str]]:
     catalog, jvm = spark._jsparkSession.sessionState().catalog(), spark._jvm
     found = {}
     for table in TABLES.values():
-        name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(table.log, jvm.scala.Some(database.name))
+        name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(table.log, jvm.scala.Some(database.internal))
         held = catalog.getTableMetadata(name)
         parts = (
             held.schema().json(), held.properties(), held.provider(), held.partitionColumnNames(), held.comment(),
@@ -92,7 +96,7 @@ def test_first_commits_are_those_of_spark(of_spark: Database, put: Database) -> 
 
 
 def test_tables_and_views_are_those_of_spark(of_spark: Database, put: Database) -> None:
-    assert columns(put.spark, put.name) == columns(of_spark.spark, of_spark.name)
+    assert columns(put) == columns(of_spark)
     assert entries(put) == entries(of_spark)
     for table in TABLES.values():
         assert put.table(table.name).count() == 0
@@ -106,7 +110,7 @@ def test_a_database_that_is_there_is_registered_and_stays(put: Database) -> None
     again, made = prepared(put.spark, "again", folder)
     assert not made
     assert {table.log: actions(folder, table) for table in TABLES.values()} == before
-    assert columns(put.spark, again.name) == columns(put.spark, put.name)
+    assert columns(again) == columns(put)
     put.spark.sql(f"INSERT INTO {again.log('object_numbers')} (kind, number, name) VALUES ('stream', 7, 'seven')")
     assert [row["name"] for row in put.table("object_numbers").collect()] == ["seven"]
 

@@ -163,8 +163,9 @@ def test_values_of_an_attribute_that_streams_have_with_different_types_are_texts
 def test_a_new_session_has_the_views(spark: SparkSession, folder: Path) -> None:
     columns = spark.table(f"{NAME}.clicks").columns
     # The files of an external table outlive its entry in the catalog.
-    for row in spark.sql(f"SHOW TABLES IN {NAME}").where("NOT isTemporary").collect():
-        spark.sql(f"DROP {'TABLE' if row.tableName.endswith('_log') else 'VIEW'} {NAME}.{row.tableName}")
+    spark.sql(f"DROP DATABASE {NAME}_internal CASCADE")
+    for row in spark.sql(f"SHOW VIEWS IN {NAME}").where("NOT isTemporary").collect():
+        spark.sql(f"DROP VIEW {NAME}.{row.viewName}")
     open_database(spark, NAME, f"{folder}/lake")
     assert spark.table(f"{NAME}.clicks").where("price > 10").count() == 1
     assert spark.table(f"{NAME}.clicks").columns == columns

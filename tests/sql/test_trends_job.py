@@ -48,7 +48,7 @@ def shown(lake: TrendLake, queries: Iterable[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     names = ", ".join(literal(f"{query}{twin}") for query in queries for twin in ("", "_too"))
     for view in ("trend_vertices", "trend_edges"):
-        for row in lake.rows(f"SELECT * FROM {lake.database}.{view} WHERE trend IN ({names})"):
+        for row in lake.rows(f"SELECT * FROM {lake.database}_internal.{view} WHERE trend IN ({names})"):
             told = {
                 name: value for name, value in row.asDict().items() if name not in ("stream", "trend", "from_batch")
             }

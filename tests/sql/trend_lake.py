@@ -159,7 +159,7 @@ class TrendLake:
         return self
 
     def view(self, name: str, trend: str) -> list[Row]:
-        return self.rows(f"SELECT * FROM {self.database}.{name} WHERE trend = {literal(trend)}")
+        return self.rows(f"SELECT * FROM {self.database}_internal.{name} WHERE trend = {literal(trend)}")
 
 
 def shared(spark: SparkSession, factory: pytest.TempPathFactory) -> TrendLake:

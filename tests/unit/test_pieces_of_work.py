@@ -95,11 +95,12 @@ def test_a_job_that_is_run_alone_waits_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("source", "within"),
     [
-        ("{table: lake.sketch_nodes_log}", True),
-        ("{table: spark_catalog.`LAKE`.sketch_nodes_log}", True),
+        ("{table: lake_internal.sketch_nodes_log}", True),
+        ("{table: lake.group_matches}", True),
+        ("{table: spark_catalog.`LAKE_INTERNAL`.sketch_nodes_log}", True),
         ("{table: sketch_nodes_log}", True),
         ("{format: delta, path: /lake/sketch_nodes_log}", True),
-        ("{table: other.sketch_nodes_log}", False),
+        ("{table: other_internal.sketch_nodes_log}", False),
         ("{format: delta, path: /lake_of_others/t}", False),
     ],
 )

@@ -78,9 +78,9 @@ def test_partitions_with_eight_small_files_are_merged_and_no_others(files: Files
     files.write("intents", 7)
     upkeep.tidy(files.database, {1})
     texts = {table: conditions for _, table, conditions, _ in files.asked}
-    assert texts.keys() == {"`d`.`events_log`", "`d`.`trend_vertices_log`"}
-    assert texts["`d`.`events_log`"] == "(`stream_id` = 1 AND `block` = 0)"
-    assert set(texts["`d`.`trend_vertices_log`"].split(" OR ")) == {
+    assert texts.keys() == {"`d_internal`.`events_log`", "`d_internal`.`trend_vertices_log`"}
+    assert texts["`d_internal`.`events_log`"] == "(`stream_id` = 1 AND `block` = 0)"
+    assert set(texts["`d_internal`.`trend_vertices_log`"].split(" OR ")) == {
         "(`trend_id` = 7 AND `kind` = 'event')",
         "(`trend_id` = 7 AND `kind` = 'it\\'s')",
     }
@@ -104,7 +104,7 @@ def test_tables_of_which_files_have_long_been_unneeded_are_vacuumed(
     assert all(file.exists() for file in dead.values())
     monkeypatch.setattr(upkeep, "RETENTION", timedelta(0))
     upkeep.tidy(files.database, {1})
-    assert files.asked == [("vacuum", "`d`.`sketch_nodes_log`")]
+    assert files.asked == [("vacuum", "`d_internal`.`sketch_nodes_log`")]
     assert not dead["intents"].exists()
     files.asked.clear()
     dead["sketch_nodes"].unlink()
