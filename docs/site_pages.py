@@ -34,6 +34,7 @@ RUN = "PATTERNLAKE_RUN_NOTEBOOKS"
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 """What colours text on a terminal."""
+_TABLE_CODE = re.compile(r"^\|.*\\\|.*$", re.M)
 _LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)")
 
 
@@ -62,7 +63,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(
     markdown: str, page: Page, config: MkDocsConfig, files: Files
 ) -> str:
-    """Let links lead to the site's pages."""
+    r"""Let links lead to the site's pages, and show ``|`` in tables as it is.
+
+    In the code of a table the repository's viewer wants ``\\|``, and shows ``|``; the
+    site's would show both signs.
+    """
+    markdown = _TABLE_CODE.sub(lambda found: found[0].replace("\\|", "|"), markdown)
     if page.file.src_uri.startswith("notebooks/"):
         return markdown
     before = "docs/" if page.file.src_uri in OUTSIDE.values() else "../"

@@ -33,6 +33,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     sections = {each["location"]: each["text"] for each in found["docs"]}
     assert "match_no" in sections["match_seq/#what-comes-back"]
     assert "max_matches" in "".join(text for place, text in sections.items() if place.startswith("reference/"))
+    assert not [place for place, text in sections.items() if r"\|" in text and "notebooks" not in place]
     assert "finds patterns in time" in sections[""]
     assert f"PatternLake {patternlake.__version__}" in (tmp_path / "index.html").read_text(encoding="utf-8")
     patterns = " ".join(text for place, text in sections.items() if place.startswith("match_recognize/")).lower()
