@@ -267,15 +267,15 @@ class AggregateTrees(RowColumns):
             if not all(isinstance(one, ColumnTerm) for one in term.condition.terms):
                 self.fail("FILTER is over columns here", node)
             column = f"CASE WHEN {_text(term.condition)} THEN {column} END"
+        sql = self.builder.sql_of(value.column)
+        are_numbers = {kind, value.kind} <= NUMBERS
+        if not isinstance(value.tree, Value) or (value.kind not in (kind, "null", "") and not are_numbers):
+            types = f"{with_article(kind)} as in the list" if kind else "as in the list"
+            self.fail(f"what is looked for in {term.name.lower()} must be the value of one row, {types}", node)
+        if kind != value.kind and are_numbers:
+            column, sql = (f"CAST({one} AS DOUBLE)" for one in (column, sql))
         variables = variables_of(self.clause, term.variable)
         among = self.number_values(guard_column(find_tests(self.builder.rows, variables), column), kind, node)
-        if not isinstance(value.tree, Value) or value.kind not in (kind, ""):
-            self.fail(
-                f"what is looked for is one row's value of the type of {term.arguments[0].write(lambda one: '…')}; "
-                "cast it, or write it as a column",
-                node,
-            )
-        sql = self.builder.sql_of(value.column)
         number = self.builder.column(sql, "value")
         self.join(among, number)
         return Part(Contains(Value(f"c{number}", value.tree.seen), f"c{among}", variables), "boolean")

@@ -31,6 +31,7 @@ from patternlake.udfs.rows.conditions import (
     Classifier,
     Constant,
     Expression,
+    Fetch,
     Label,
     MatchNumber,
     Value,
@@ -346,6 +347,8 @@ class _Conjunct(AggregateTrees):
                     return tree
                 case Value(name, seen):
                     return Value(column(name), seen)
+                case Fetch(name, row):
+                    return Fetch(column(name), row)
                 case Aggregate("min" | "max" as name, str(one), variables) if part.kind != "string":
                     # The cast keeps the order.
                     return Aggregate(name, column(one), variables)

@@ -23,7 +23,7 @@ from patternlake.udfs.measures.translation import (
     read_measures,
 )
 from patternlake.udfs.rows.condition_trees import KernelConditions
-from patternlake.udfs.rows.conditions import Aggregate, Call, Classifier, Constant, Label, MatchNumber, Value
+from patternlake.udfs.rows.conditions import Aggregate, Call, Classifier, Constant, Fetch, Label, MatchNumber, Value
 from patternlake.udfs.rows.definitions import Definitions, read_definitions
 from patternlake.udfs.rows.kernel_columns import encode_columns
 from patternlake.udfs.rows.matches import match_rows
@@ -275,6 +275,23 @@ def test_days_and_casts_of_several_rows() -> None:
     assert kernel("CAST(count(*) AS BIGINT) > 2").conditions["b"] == Call(">", (count, Constant(2)))
 
 
+def test_numbers_are_looked_for_among_others_as_doubles() -> None:
+    made = kernel("array_contains(array_agg(a.rate), price)")
+    assert [(column.sql, column.encoding) for column in made.columns] == [
+        ("CAST(rate AS DOUBLE)", "ranks"),
+        ("CAST(price AS DOUBLE)", "ranks"),
+    ]
+    assert len({column.group for column in made.columns}) == 1
+
+
+def test_a_time_where_another_column_is_greatest_is_one_to_reckon_with() -> None:
+    made = kernel("ts - max_by(a.ts, a.price) < INTERVAL 1 HOUR")
+    time, place = (column.name for column in made.columns)
+    assert [column.sql for column in made.columns] == ["price", "CAST(ts AS TIMESTAMP_NTZ)"]
+    row = Aggregate("greatest row", time, ("a",))
+    assert made.conditions["b"] == Call("<", (Call("-", (Value(place), Fetch(place, row))), Constant(3_600_000_000)))
+
+
 def rows_of_match(condition: str, **columns: Any) -> list[int]:
     """Rows of the first match of ``a+ b``."""
     clause = parse_clause(f"PATTERN (a+ b) SUBSET s = (a, b) DEFINE b AS {condition}")
@@ -362,7 +379,7 @@ REFUSED: list[tuple[type[PatternError], str, str, str]] = [
         UnsupportedOperatorError,
         "array_contains(array_agg(price), a.price + 1 + c.price)",
         "array_agg(price), a.price + 1 + c.price",
-        "one row's value of the type",
+        "must be the value of one row",
     ),
     (UnsupportedOperatorError, "price = a.symbol", "price = a.symbol", "a string and an int stand here together"),
     (UnsupportedOperatorError, "symbol - a.symbol > 1", "symbol - a.symbol", "a number is needed here, not a string"),
