@@ -122,12 +122,13 @@ def spread(rng: random.Random, variable: str | None, before: str, column: str) -
 def contains(rng: random.Random, variable: str | None, before: str, column: str) -> Asked:
     """Whether a row's value is that of a row so far."""
     shift, function = rng.choice([0, 1, 2]), rng.choice(["array_agg", "collect_set"])
-    looked, back = rng.choice([(f"PREV({column}, {shift})", True), (f"LAST({before}{column}, {shift})", False)])
+    other = rng.choice([column, *"ift"])
+    looked, back = rng.choice([(f"PREV({other}, {shift})", True), (f"LAST({before}{other}, {shift})", False)])
 
     def value(run: Running) -> Any:
         rows = run.of(variable)
         at = run.current - shift if back else rows[-1 - shift] if shift < len(rows) else -1
-        wanted = run.rows[at][column] if at >= 0 else None
+        wanted = run.rows[at][other] if at >= 0 else None
         if wanted is None:
             return None
         return any(called("=", [one, wanted]) for one in of_rows("array_agg", variable, cell(column))(run))

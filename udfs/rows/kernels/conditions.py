@@ -168,7 +168,8 @@ def _look_up(conditions: Conditions, taken: Taken, operation: int, one: int, low
             known[top] = conditions.float_known[one, row]
             doubles[top] = conditions.float_column[one, row]
         else:
-            integers[top] = taken.copies[one, integers[top]] > 0
+            # What is looked for may be a value that no row of the column has.
+            integers[top] = integers[top] < conditions.values and taken.copies[one, integers[top]] > 0
 
 
 @uncounted
