@@ -207,6 +207,17 @@ ANSWERED = (
     Answered("group", ANY, "(a ; b)+ & c", "a1 b2 c3 a4 b5", ("a1 b2 c3", "c3 a4 b5"), repetition="all"),
     Answered("group", ANY, "(a , b)+ ; c", "a1 x2 b3 a4 b5 c6", ("a4 b5 c6",), repetition="all"),
     Answered("group", ANY, "((a ; b) | c){2}", "a1 c2 b3 c4", ("a1 b3 c4", "c2 c4"), repetition="all"),
+    # Where a round ends is in doubt, but not what the operands take: each match comes once.
+    Answered("group", ANY, "(a+ | b)+", "a1 a2", ("a1", "a1 a2", "a2"), repetition="all"),
+    Answered(
+        "group",
+        ANY,
+        "(a+){2} ; c",
+        "a1 a2 a3 c4",
+        ("a1 a2 a3 c4", "a1 a2 c4", "a1 a3 c4", "a2 a3 c4"),
+        repetition="all",
+    ),
+    Answered("group", ANY, "(a ; b?)+ ; c", "a1 a2 c3", ("a1 a2 c3", "a1 c3", "a2 c3"), repetition="all"),
     Answered("group", ANY, "(b ; c)+ UNTIL u", "b1 c2 u3 b4 c5", ("b1 c2", "b4 c5"), repetition="all"),
     Answered("group", ANY, "(a ; b)+ ; !x WITHIN 4 EVENTS", "a1 b2 a3 x4 b5", ("a3 b5",), repetition="all"),
     Answered("group", NEXT, "(a ; b)+ ; c", "a1 b2 a3 b4 a5 c6", ("a1 b2 a3 b4 c6", "a3 b4 c6")),

@@ -26,7 +26,8 @@ from patternlake.udfs.kleene.aggregate_conditions import (
 )
 from patternlake.udfs.kleene.deadlines import Deadline, deadline_of
 from patternlake.udfs.kleene.linearizations import Gap, Linearization, linearizations_of
-from patternlake.udfs.kleene.refusals import refuse_untaken, repeated_groups
+from patternlake.udfs.kleene.refusals import refuse_untaken
+from patternlake.udfs.kleene.rounds import repeated_groups
 from patternlake.udfs.kleene.ways import Way, ways_of
 from patternlake.udfs.language.predicate.aggregates import aggregates_in, operand_of
 from patternlake.udfs.language.predicate.expressions import Aggregate, EqualAlong

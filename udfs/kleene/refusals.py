@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from patternlake.udfs.errors import UnsupportedOperatorError
+from patternlake.udfs.kleene.rounds import outside_negations, repeated_groups
 from patternlake.udfs.language.query.tree import (
     Conjunction,
     Contiguous,
@@ -35,20 +36,13 @@ def refuse_untaken(query: Query, policy: str, *, every: bool = False) -> None:
     """
     rules = _RULES
     if policy == ANY:
-        rules = (*rules, _rounds_without_end if every else _repeated_groups)
+        rules = rules if every else (*rules, _repeated_groups)
     elif every:
         rules = (*rules, _rounds_that_begin_with_nothing)
     refusals = [refusal for rule in rules for refusal in rule(query, policy)]
     if refusals:
         place, message = min(refusals, key=lambda refusal: refusal[0].start)
         raise UnsupportedOperatorError(message, query.text, place.start, place.end)
-
-
-def repeated_groups(pattern: Node) -> Iterator[Repetition]:
-    """The groups of a pattern that are repeated, but for what is negated."""
-    for node in _outside_negations(pattern):
-        if isinstance(node, Repetition) and not isinstance(node.item, Event):
-            yield node
 
 
 def _repeated_groups(query: Query, policy: str) -> Iterator[Refusal]:
@@ -106,7 +100,7 @@ def _negation_in_rounds(query: Query, policy: str) -> Iterator[Refusal]:
 
 
 def _one_until(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in _outside_negations(query.pattern):
+    for node in outside_negations(query.pattern):
         if isinstance(node, Repetition) and node.until is not None:
             for inner in node.item.walk():
                 if isinstance(inner, Repetition) and inner.until is not None:
@@ -137,82 +131,12 @@ def _optional_beginnings(node: Node) -> Iterator[Node]:
             yield from _optional_beginnings(child)
 
 
-def _rounds_without_end(query: Query, policy: str) -> Iterator[Refusal]:
-    """Repeated groups in which an event may go on with a complete round as well as begin the next one.
-
-    Without them each row is found in one way alone.
-    """
-    for node in repeated_groups(query.pattern):
-        # By what they are: two operands of one name are equal.
-        further = {id(event) for event in _further_events(node.item)}
-        both = [event for event in _first_events(node.item) if id(event) in further]
-        if both and node.maximum != 1:
-            place = both[0].span
-            name = query.text[place.start : place.end]
-            message = f"{name} may go on with a round of this group, or begin the next one"
-            yield (
-                place,
-                f"{message}; under skip_till_any write it so that one of both is out, as (A | B)+ for (A+ | B)+, or "
-                "ask with policy => 'skip_till_next'",
-            )
-
-
-def _may_be_empty(node: Node) -> bool:
-    if isinstance(node, Repetition):
-        return node.minimum == 0
-    if isinstance(node, Event):
-        return False
-    empty = [_may_be_empty(child) for child in node.children()]
-    if isinstance(node, Disjunction):
-        return any(empty)
-    return sum(empty) >= node.count if isinstance(node, SomeOf) else all(empty)
-
-
-def _first_events(node: Node) -> list[Event]:
-    """The operands that may take the first event of a part."""
-    if isinstance(node, Event):
-        return [node]
-    if isinstance(node, Repetition):
-        return _first_events(node.item)
-    found = []
-    for child in node.children():
-        found += _first_events(child)
-        if isinstance(node, Sequence | Contiguous) and not _may_be_empty(child):
-            break
-    return found
-
-
-def _further_events(node: Node) -> list[Event]:
-    """The operands that may take an event more of a part that is complete."""
-    if isinstance(node, Event):
-        return []
-    if isinstance(node, Repetition):
-        more = node.maximum is None or node.maximum > max(1, node.minimum)
-        return [*_further_events(node.item), *(_first_events(node.item) if more else ())]
-    found = []
-    for child in reversed(node.children()):
-        found += _further_events(child)
-        left_out = isinstance(node, SomeOf) and node.count < len(node.children())
-        if (left_out or _may_be_empty(child)) and not isinstance(node, Disjunction):
-            found += _first_events(child)
-        elif isinstance(node, Sequence | Contiguous):
-            break
-    return found
-
-
 _RULES: tuple[Callable[[Query, str], Iterator[Refusal]], ...] = (
     _time_conditions,
     _negation_inside_run,
     _negation_in_rounds,
     _one_until,
 )
-
-
-def _outside_negations(node: Node) -> Iterator[Node]:
-    """A node and all below it, but for what is negated."""
-    yield node
-    for child in () if isinstance(node, Negation) else node.children():
-        yield from _outside_negations(child)
 
 
 def _open_runs(node: Node) -> list[Node]:

@@ -156,6 +156,23 @@ def test_millions_of_rounds_are_counted() -> None:
         match_events(pattern, events)
 
 
+@pytest.mark.parametrize("text", ["(a+ | b)+", "(a+ ; b?)+ ; c", "((a+ | b)+){2} ; c", "(a+ | b)+ UNTIL x"])
+def test_rounds_in_doubt_give_each_match_once(text: str) -> None:
+    """Sixteen events may be divided into rounds in tens of thousands of ways."""
+    pattern, events = asked(text, "aaaabaaabbaabaac")
+    plain, _ = asked(text.replace("a+", "a").replace("){2}", "){2,}"), "")
+    rows = rows_of(match_events(pattern, events))
+    assert len(rows) == len(match_events(plain, events)) == count_matches(pattern, events)
+    assert len({repr(row) for row in rows}) == len(rows) > 1000
+
+
+def test_rounds_in_doubt_that_a_condition_tells_apart_end_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "MOST_ABREAST", 1000)
+    pattern, events = asked("(a+ | b)+ WHERE ABS(a.x - b.x) < 99 ", "a" * 16)
+    with pytest.raises(ArgumentError, match="position 1 \\(more than 1,000 that take the same events"):
+        match_events(pattern, events)
+
+
 def test_rounds_that_lead_nowhere_end_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walking, "MOST_LOST", 100_000)
     pattern, events = asked("(a ; b){20}", "ab" * 19)

@@ -9,6 +9,8 @@ from naive.kleene_kernels import compiled, events_of
 from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan
+from patternlake.udfs.kleene.rounds import has_rounds_in_doubt
+from patternlake.udfs.language.query.parser import parse
 
 REFUSED = [
     ("A ; (B ; C)+", "^(B ; C)^", "only with repetition => 'all'"),
@@ -73,25 +75,6 @@ def test_every_choice_takes_rounds_that_begin_with_an_event(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "marked",
-    [
-        "(^A^+ | B)+",
-        "(^A^? ; B?)+",
-        "x ; (2 OF (^A^, B, C)){2}",
-        "((^A^ ; B)+ ; C?)*",
-        "(^A^+ & B)+",
-        "(B? ; ^A^{1,2} ; B? AS d){3,}",
-    ],
-)
-def test_rounds_whose_end_is_open_are_refused(marked: str) -> None:
-    before, place, after = marked.split("^")
-    with pytest.raises(PatternError, match="may go on with a round of this group, or begin the next one") as raised:
-        compiled(before + place + after, TYPES, repetition="all")
-    assert (raised.value.start, raised.value.end) == (len(before), len(before + place))
-    compiled(before + place + after, TYPES, policy="skip_till_next")
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "(A? ; B)+",
@@ -104,7 +87,24 @@ def test_rounds_whose_end_is_open_are_refused(marked: str) -> None:
         "(A{2} | B){2}",
     ],
 )
-def test_rounds_whose_end_is_known_are_taken(text: str) -> None:
+def test_rounds_whose_end_is_known(text: str) -> None:
+    assert not has_rounds_in_doubt(parse(text))
+    assert compiled(text, TYPES, repetition="all").ways
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(A+ | B)+",
+        "(A? ; B?)+",
+        "x ; (2 OF (A, B, C)){2}",
+        "((A ; B)+ ; C?)*",
+        "(A+ & B)+",
+        "(B? ; A{1,2} ; B? AS d){3,}",
+    ],
+)
+def test_rounds_whose_end_is_in_doubt(text: str) -> None:
+    assert has_rounds_in_doubt(parse(text))
     assert compiled(text, TYPES, repetition="all").ways
 
 

@@ -31,6 +31,7 @@ from patternlake.udfs.kleene.kernels.scanning import (
 from patternlake.udfs.kleene.kernels.steps import ENDLESS
 from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.query import Condition, KleenePattern
+from patternlake.udfs.kleene.rounds import has_rounds_in_doubt
 from patternlake.udfs.kleene.ways import Way
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import evaluate
@@ -41,6 +42,8 @@ FEWEST_ROWS, MOST_ROWS = 1 << 12, 1 << 17
 """Matches that a walk writes before they are judged."""
 MOST_LOST = 20_000_000
 """Nodes of one start that lead to no match."""
+MOST_ABREAST = 1 << 18
+"""Ways in which the events on one path of a walk are taken."""
 LONGEST = 1 << 18
 """Events of one match."""
 
@@ -128,11 +131,22 @@ class _Walk:
         compared = [made for _, made in judged if made is not None]
         self.scan = scan_of(self.steps, stream, mask, compared, False, False, False)
         self.counted = not (self.filtered or compared) and walks.says_all(way.root)
+        self.doubt = self.doubt_of([part for part, made in judged if made is None])
         # Who else begins a match is found at the root of its walk.
         starts = mask.any(axis=0)
         if begins is not None:
             starts &= begins[stream.source]
         self.starts = np.flatnonzero(starts).astype(np.int64)
+
+    def doubt_of(self, rest: list[Condition]) -> int:
+        """What tells apart ways that differ in rounds alone, see `walks.CERTAIN`."""
+        if not has_rounds_in_doubt(self.pattern.query):
+            return walks.CERTAIN
+        if any(self.steps.scope(part.operands) >= 0 for part in rest):
+            # Conditions that are judged of whole matches look at all of their rounds.
+            return walks.REMEMBERED
+        looks_back = self.steps.program.has_until or bool((self.scan.comparing[:, 2] >= 0).any())
+        return walks.PLACED if looks_back else walks.FORGOTTEN
 
     def matches(self) -> Iterator[Rows]:
         """The matches that count, in the order of first events; at least those that are asked for."""
@@ -148,11 +162,15 @@ class _Walk:
         progress[walks.DEPTH] = -1
         counts = np.zeros(self.stream.parts, np.int64)
         while True:
-            came_for = walks.walk_on(self.scan, self.earliest, self.starts, path, found, progress, MOST_LOST)
+            came_for = walks.walk_on(
+                self.scan, self.earliest, self.starts, path, found, progress, MOST_LOST, self.doubt
+            )
             if came_for == walks.LOST:
-                raise self.lost(int(progress[walks.START]))
+                raise self.lost(int(progress[walks.START]), f"{MOST_LOST:,} that lead to no match")
             if came_for in (walks.WAYS, walks.LANES, walks.LONGER):
                 path = walks.wider(path, came_for)
+                if len(path.lanes) > MOST_ABREAST:
+                    raise self.lost(int(progress[walks.START]), f"{MOST_ABREAST:,} that take the same events")
                 if path.kept.shape[1] > LONGEST or path.kept.size > bindings.MOST_BOUND:
                     raise bindings.too_long()
                 continue
@@ -163,6 +181,13 @@ class _Walk:
                     raise bindings.too_long()
                 continue
             some = self.counting(found, count)
+            if self.doubt == walks.REMEMBERED and len(some):
+                # Those of a node, which differ in rounds alone, are written together.
+                order = np.arange(len(some), dtype=np.int64)
+                order, distinct = bindings.sort_rows(
+                    order, np.zeros(len(some), np.int64), some.offsets, some.events, some.operands
+                )
+                some = some.take(order[distinct])
             progress[walks.FOUND] = 0
             np.add.at(counts, self.stream.part[some.events[some.offsets[:-1]]], 1)
             yield Rows(some.offsets, self.stream.source[some.events], some.operands)
@@ -266,10 +291,10 @@ class _Walk:
             truth = evaluate(condition.predicate, column)
             holds[match_of[number[~np.broadcast_to(truth.true, number.shape)]]] = False
 
-    def lost(self, number: int) -> ArgumentError:
+    def lost(self, number: int, ways: str) -> ArgumentError:
         position = int(self.stream.events.positions[self.stream.source[self.starts[number]]])
         return ArgumentError(
             f"the repeated groups of the pattern go on in too many ways behind the event at position {position} "
-            f"(more than {MOST_LOST:,} that lead to no match); narrow the pattern with WITHIN, PARTITION BY or "
+            f"(more than {ways}); narrow the pattern with WITHIN, PARTITION BY or "
             "conditions"
         )

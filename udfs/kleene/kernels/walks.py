@@ -2,9 +2,12 @@
 
 Source: SPEC section 3, ``repetition => 'all'``. A node of the tree is a set of events in order, the first one taken
 first, with each way in which operands take exactly these. From a node the walk goes down with one event more, the next
-one first: so matches come in the order of their events, a match before those that begin with it, and no two are equal,
-as the pattern leaves no doubt where a round ends (`refusals`). Which operands may take the next event, `steps` say;
-here a round is never left incomplete.
+one first: so matches come in the order of their events, a match before those that begin with it. Which operands may
+take the next event, `steps` say; here a round is never left incomplete.
+
+Where an event may go on with a complete round as well as begin the next one, as in ``(A+ | B)+``, operands may take the
+same events in several rounds. A match is its bindings, so of such ways those that go on alike are one (`_is_alike`),
+and of those that are matches one is written.
 
 The walk keeps no more than the path that it stands on, so it can stop after any number of matches. It goes down only
 where a match can still end inside the window: `earliest_ends` tells, but for conditions and counts of repetitions.
@@ -43,6 +46,10 @@ START, DEPTH, WRITING, NODES, ROWS, FOUND = range(6)
 """Places of a walk's progress: the number of its start; how many events it has taken, -1 before a start; whether the
 node is still to be written; nodes and matches of this start; matches in `Found`."""
 
+CERTAIN, FORGOTTEN, PLACED, REMEMBERED = range(4)
+"""What tells ways apart in which operands take the same events in other rounds: there are none such; what they may
+still take; where the last round began, too; where each round began, so that none of them is left out."""
+
 STEPS_A_MATCH = 64
 """So many nodes are not too many where they lead to a match."""
 
@@ -73,6 +80,8 @@ class Path(NamedTuple):
         `State` with a row for each way in which the events of a node are taken, the nodes one behind the other.
     lanes
         int64[s]: of each such row the lane that has its events.
+    writes
+        bool[s]: which of the rows of the last node are written.
     kept
         int64[l, d, 3]: `kept` of `steps`, by lane.
     begun
@@ -84,6 +93,7 @@ class Path(NamedTuple):
 
     states: State
     lanes: IntArray
+    writes: BoolArray
     kept: IntArray
     begun: IntArray
     stack: IntArray
@@ -246,6 +256,7 @@ def new_path(program: Program, rows: int, lanes: int, depth: int) -> Path:
     return Path(
         states,
         np.zeros(rows, np.int64),
+        np.zeros(rows, np.bool_),
         np.zeros((lanes, depth, 3), np.int64),
         np.full((lanes, depth), -1, np.int64),
         np.zeros((depth + 1, 4), np.int64),
@@ -260,7 +271,9 @@ def wider(path: Path, wanted: int) -> Path:
 
     if wanted == WAYS:
         states = State(*(doubled(array, 0, -1 if array is path.states.ask_round else 0) for array in path.states))
-        return path._replace(states=states, lanes=doubled(path.lanes, 0))
+        return path._replace(
+            states=states, lanes=doubled(path.lanes, 0), writes=np.zeros(2 * len(path.writes), np.bool_)
+        )
     axis = 0 if wanted == LANES else 1
     path = path._replace(kept=doubled(path.kept, axis), begun=doubled(path.begun, axis, -1))
     return path if wanted == LANES else path._replace(stack=np.concatenate((path.stack, path.stack[1:])))
@@ -275,7 +288,14 @@ def new_found(rows: int, events: int) -> Found:
 
 @njit(cache=True)
 def walk_on(
-    scan: Scan, earliest: IntArray, starts: IntArray, path: Path, found: Found, progress: IntArray, most_lost: int
+    scan: Scan,
+    earliest: IntArray,
+    starts: IntArray,
+    path: Path,
+    found: Found,
+    progress: IntArray,
+    most_lost: int,
+    doubt: int,
 ) -> int:
     """Go on with a walk until it is done, or comes back for something.
 
@@ -293,6 +313,8 @@ def walk_on(
         Matches are written behind those that `progress` counts.
     most_lost
         So many nodes of one start, at most, lead to no match.
+    doubt
+        See `CERTAIN`.
     """
     program = scan.program
     fresh = new_state(program)
@@ -311,7 +333,7 @@ def walk_on(
         start, depth = starts[progress[START]], progress[DEPTH]
         limit = min(scan.reach[start], scan.stop[start])
         if progress[WRITING]:
-            if not _write(program, path, found, progress):
+            if not _write(program, path, found, progress, CERTAIN < doubt < REMEMBERED):
                 return FULL
             progress[WRITING] = 0
         event = _next_event(scan, path, depth, limit)
@@ -330,7 +352,7 @@ def walk_on(
         if progress[NODES] - STEPS_A_MATCH * progress[ROWS] > most_lost:
             return LOST
         path.stack[depth, 2] = event
-        made, lanes = _go_down(scan, earliest, path, depth, event, limit)
+        made, lanes = _go_down(scan, earliest, path, depth, event, limit, doubt)
         # A node that nothing can take counts as well: it was looked at.
         progress[NODES] += 1
         if made > path.stack[depth, 1]:
@@ -359,9 +381,12 @@ def _next_event(scan: Scan, path: Path, depth: int, limit: int) -> int:
 
 
 @subkernel
-def _go_down(scan: Scan, earliest: IntArray, path: Path, depth: int, event: int, limit: int) -> tuple[int, int]:
+def _go_down(
+    scan: Scan, earliest: IntArray, path: Path, depth: int, event: int, limit: int, doubt: int
+) -> tuple[int, int]:
     """Take an event in every way that there is; one behind the last row, and how many lanes are taken."""
     program = scan.program
+    behind = path.stack[depth, 1]
     made, lanes = path.stack[depth, 1], path.stack[depth, 3]
     for row in range(path.stack[depth, 0], path.stack[depth, 1]):
         state, lane = state_of(path.states, row), path.lanes[row]
@@ -397,8 +422,50 @@ def _go_down(scan: Scan, earliest: IntArray, path: Path, depth: int, event: int,
             path.lanes[made] = target
             path.begun[target, depth] = begins
             take(program, more, path.kept[target], scan.ordinal, False, step, begins, event)
-            made += 1
+            other = behind if CERTAIN < doubt < REMEMBERED else made
+            while other < made and not (
+                _binds_alike(path, depth + 1, other, made) and _goes_on_alike(scan, path, other, made, doubt)
+            ):
+                other += 1
+            if other < made:
+                # The lane is free again.
+                shared = target != lane
+                lanes -= shared
+            else:
+                made += 1
     return made, lanes
+
+
+@uncounted
+def _binds_alike(path: Path, depth: int, one: int, other: int) -> bool:
+    """Whether the operands of two ways of a node take the same events."""
+    first, second = path.lanes[one], path.lanes[other]
+    at = depth - 1
+    while at >= 0 and path.kept[first, at, 1] == path.kept[second, at, 1]:
+        at -= 1
+    return bool(at < 0)
+
+
+@uncounted
+def _goes_on_alike(scan: Scan, path: Path, one: int, other: int, doubt: int) -> bool:
+    """Whether two ways that bind alike go on alike: what has as much as it needs, and may take any number, is one."""
+    program, states = scan.program, path.states
+    for step in range(len(program.kind)):
+        first, second = states.taken[one, step], states.taken[other, step]
+        if program.most[step] == ENDLESS:
+            first, second = min(first, program.least[step]), min(second, program.least[step])
+        if (
+            first != second
+            or states.begun[one, step] != states.begun[other, step]
+            or states.closed[one, step] != states.closed[other, step]
+        ):
+            return False
+        # Conditions of a round, and UNTIL, look back at where it began.
+        if doubt != FORGOTTEN and (
+            states.mark[one, step] != states.mark[other, step] or states.first[one, step] != states.first[other, step]
+        ):
+            return False
+    return True
 
 
 @uncounted
@@ -421,18 +488,24 @@ def _is_match(program: Program, state: State) -> bool:
 
 
 @subkernel
-def _write(program: Program, path: Path, found: Found, progress: IntArray) -> bool:
-    """Write the matches of a node, all or, where there is no room, none."""
+def _write(program: Program, path: Path, found: Found, progress: IntArray, once: bool) -> bool:
+    """Write the matches of a node, all or, where there is no room, none; `once`: one of those that bind alike."""
     depth = progress[DEPTH]
     first, behind = path.stack[depth, 0], path.stack[depth, 1]
     count = 0
     for row in range(first, behind):
-        count += _is_match(program, state_of(path.states, row))
+        state = state_of(path.states, row)
+        own = _is_match(program, state)
+        other = first if once and own else row
+        while other < row and not (path.writes[other] and _binds_alike(path, depth, other, row)):
+            other += 1
+        path.writes[row] = own and other == row
+        count += path.writes[row]
     used = found.offsets[progress[FOUND]]
     if progress[FOUND] + count >= len(found.offsets) or used + count * depth > len(found.events):
         return False
     for row in range(first, behind):
-        if not _is_match(program, state_of(path.states, row)):
+        if not path.writes[row]:
             continue
         lane = path.lanes[row]
         for at in range(depth):
