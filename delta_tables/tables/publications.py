@@ -255,7 +255,8 @@ def current(log: LogName, job: str) -> str:
         "SELECT object, at.* FROM (SELECT object, "
         "max_by(struct(stream, stream_id, object_id, batch_id, base_batch, source), "
         "struct(batch_id, published_at)) AS at "
-        f"FROM {log(TABLE.name)} WHERE job = {literal(job)} GROUP BY object)"
+        # One task reads them, so that nothing is shuffled: half the time of a query with LIMIT 1.
+        f"FROM (SELECT /*+ COALESCE(1) */ * FROM {log(TABLE.name)} WHERE job = {literal(job)}) GROUP BY object)"
     )
 
 
