@@ -65,6 +65,7 @@ _TYPES = {
     "timestamp_ntz": "timestamp_ntz",
 }
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?\))?")
+_DECIMAL_UP_TO_COMMA = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*\d+\s*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _OFFSET = re.compile(r"[+-](?:0\d|1[0-8]):[0-5]\d")
 
@@ -172,6 +173,8 @@ def attribute_type(value: str) -> str:
         if 1 <= precision <= 38 and scale <= precision:
             return f"decimal({precision},{scale})"
         raise ValueError(f"{shorten(value)}: a decimal has 1 to 38 digits and no more decimals than digits")
+    if _DECIMAL_UP_TO_COMMA.fullmatch(word):
+        raise ValueError(f"{shorten(value)}: a comma ends a value in {{ }}; quote the type, such as '{word},2)'")
     known = [*_TYPES, "decimal(p,s)"]
     raise ValueError(
         f"{shorten(value)} is not a type of an attribute{suggest(word, known)}; types are {', '.join(known)}"

@@ -119,6 +119,7 @@ def test_what_is_left_out_has_its_default() -> None:
         ("attributes: {", "attributes: {Time: int, ", "streams.flights.attributes.Time: 'Time' is a reserved name"),
         ("attributes: {", "attributes: {__PatternLake_x: int, ", "streams.flights.attributes.__PatternLake_x: '__PatternLake_x': names that begin with '__patternlake_' are kept for PatternLake; choose another and give its expr"),
         ("dest: string", "dest: strin", "streams.flights.attributes.dest.type: 'strin' is not a type of an attribute (did you mean 'string'?)"),
+        ("dest: string", "dest: decimal(10,4)", "streams.flights.attributes.dest.type: 'decimal(10': a comma ends a value in { }; quote the type, such as 'decimal(10,2)'"),
         ("gap: {type: double", "gap: {typ: double", "streams.flights.attributes.gap.type: missing\nstreams.flights.attributes.gap.typ: unknown key"),
         ("1 hour", "1 fortnight", "streams.flights.allowed_lateness: '1 fortnight': unknown unit 'fortnight'; units are milliseconds,"),
         ("allowed_lateness: 1 hour", "allowed_lateness:", "streams.flights.allowed_lateness: is empty; write a duration"),
