@@ -255,6 +255,7 @@ UNBOUND = [
     (SCOPE, "a.x > ratoi", "ratoi", "ratoi is not a parameter; did you mean ratio? (in scope: a, b"),
     (EVENT, "ratoi < x", "ratoi", "ratoi is not a column or a parameter; did you mean ratio?"),
     (EVENT, "Name = 'a'", "Name", "did you mean name?"),
+    (EVENT, "s = App", "App", "; put text in single quotes: 'App'"),
     (EVENT, "t(1) > time", "t(1)", "there are no operands here"),
     (SCOPE, "t(9) > t(1)", "t(9)", "the pattern has 5 operands"),
     (SCOPE, "[zz]", "[zz]", "zz is not an attribute of the stream"),

@@ -215,7 +215,8 @@ class _Binder:
             )
         known = [*(self.columns() if len(operands) <= 1 else operands), *self.scope.parameters]
         what = "a column or a parameter" if len(operands) <= 1 else "a parameter"
-        raise self.error(f"{name} is not {what}" + self.suggestion(name, "in scope", known), part.span)
+        near = self.suggestion(name, "in scope", known)
+        raise self.error(f"{name} is not {what}{near}; put text in single quotes: '{name}'", part.span)
 
     def columns(self) -> list[str]:
         key = [] if self.scope.key is None else [self.scope.key]
