@@ -280,9 +280,14 @@ class _Table:
         except PySparkException as error:
             raise ArgumentError(f"time: {first_line(error)}") from None
         if kind not in ("timestamp", "timestamp_ntz", "date"):
+            made = (
+                f"to_timestamp({term.name}, 'dd.MM.yyyy HH:mm')"
+                if kind == "string"
+                else f"timestamp_seconds({term.name})"
+            )
             raise ArgumentError(
                 f"the time of an event is a TIMESTAMP or a DATE, not {term.name}, which is {kind.upper()}; begin ORDER "
-                "BY with such a column, or make one of it: timestamp_seconds(…)"
+                f"BY with such a column, or make one of it, such as {made}"
             )
         return term.value.cast("timestamp_ltz")
 

@@ -217,7 +217,10 @@ REFUSED = [
      "TABLE(…) needs an order in time: write ORDER BY (column) behind it"),
     ("match_pattern(TABLE(clicks) PARTITION BY user ORDER BY (x), 'a ; b', name => 'page')",
      "the time of an event is a TIMESTAMP or a DATE, not x, which is BIGINT; begin ORDER BY with such a column, or "
-     "make one of it: timestamp_seconds(…)"),
+     "make one of it, such as timestamp_seconds(x)"),
+    ("match_pattern(TABLE(clicks) PARTITION BY user ORDER BY (page), 'a ; b', name => 'page')",
+     "the time of an event is a TIMESTAMP or a DATE, not page, which is STRING; begin ORDER BY with such a column, or "
+     "make one of it, such as to_timestamp(page, 'dd.MM.yyyy HH:mm')"),
     ("match_pattern(TABLE(clicks) PARTITION BY user ORDER BY (at DESC), 'a ; b', name => 'page')",
      "ORDER BY at DESC NULLS LAST: events come in the order of time; leave DESC out"),
     ("match_pattern(TABLE(clicks) PARTITION BY user ORDER BY (at), 'a ; b')",
