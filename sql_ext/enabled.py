@@ -20,6 +20,7 @@ from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, 
 from patternlake.delta_tables.store_errors import list_folders
 from patternlake.delta_tables.store_options import options_of_spark
 from patternlake.delta_tables.table_logs import Seen, UnreadableError, one_look
+from patternlake.delta_tables.workers import refuse_connect
 from patternlake.sql_ext.lake import READER, Lake, in_own_session
 from patternlake.sql_ext.learning import Learned
 from patternlake.sql_ext.size_settings import read_size
@@ -89,10 +90,11 @@ def lake_of(spark: SparkSession, database: str | None = None) -> Lake:
     Raises
     ------
     StateError
-        None is enabled.
+        None is enabled, or the session is one of Spark Connect.
     ArgumentError
         The database is not, or a setting has no such value.
     """
+    refuse_connect(spark)
     known = _APPLICATIONS.get(str(spark.sparkContext.applicationId), {})
     name = database or _find_chosen(spark, known)
     if name is None:

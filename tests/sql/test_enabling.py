@@ -168,3 +168,5 @@ def test_a_session_of_connect_is_refused_with_what_is_needed() -> None:
         patternlake.enable(connect)
     with pytest.raises(StateError, match=needed):
         patternlake.run(connect, Configuration.from_text("database: lake"))
+    with pytest.raises(StateError, match=needed):
+        patternlake.match_seq(connect, "letters", "A ; B")
