@@ -12,11 +12,14 @@ import logging
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from patternlake.delta_tables.arrow_rows import frame_of_tuples
+from patternlake.delta_tables.log_copies import store_threads
 from patternlake.jobs.configuration import file_patterns
 from patternlake.udfs.errors import StateError
 
@@ -25,9 +28,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_Nothing = TypeVar("_Nothing")
+
 _SCHEMA = "source_schema"
 _FEW_ENTRIES = 4
 """So many entries of the log of what was read are read without a Spark job."""
+_ENTRY = "path string, timestamp bigint, batchId bigint"
+"""What an entry tells of a file."""
+_FEW_BYTES = 1 << 20
+"""Nor are entries of up to so many bytes, however many they are."""
 
 
 class Folder:
@@ -43,21 +52,26 @@ class Folder:
 
     def names(self, *parts: str) -> list[str]:
         """Names in a folder; none where there is no such folder."""
-        folder = self._path("/".join((self.path, *parts)))
-        return (
-            [status.getPath().getName() for status in self._system.listStatus(folder)] if self._exists(folder) else []
-        )
+        return [status.getPath().getName() for status in self.statuses(*parts)]
+
+    def statuses(self, *parts: str) -> list[Any]:
+        """What Hadoop tells of the files in a folder; nothing where there is no such folder."""
+        try:
+            return list(self._system.listStatus(self._path("/".join((self.path, *parts)))))
+        except Py4JJavaError as error:
+            return _nothing_if_missing(error, [])
 
     def read(self, *parts: str) -> str | None:
         """A file's text, None where there is no such file."""
-        file = self._path("/".join((self.path, *parts)))
-        if not self._exists(file):
-            return None
-        opened = self._system.open(file)
         try:
-            return bytes(opened.readAllBytes()).decode()
-        finally:
-            opened.close()
+            opened = self._system.open(self._path("/".join((self.path, *parts))))
+        except Py4JJavaError as error:
+            return _nothing_if_missing(error, None)
+        return _read_all(opened)
+
+    def read_listed(self, status: Any) -> str:
+        """The text of a file that `statuses` has given, which is opened without another look at it."""
+        return _read_all(self._system.openFile(status.getPath()).withFileStatus(status).build().get())
 
     def write(self, text: str, *parts: str) -> None:
         """Write a small file that is not there yet: all of it or, if the process dies, nothing."""
@@ -95,8 +109,19 @@ class Folder:
         """Delete all of it."""
         self._system.delete(self._path(self.path), True)
 
-    def _exists(self, path: Any) -> bool:
-        return bool(self._system.exists(path))
+
+def _read_all(opened: Any) -> str:
+    try:
+        return bytes(opened.readAllBytes()).decode()
+    finally:
+        opened.close()
+
+
+def _nothing_if_missing(error: Py4JJavaError, nothing: _Nothing) -> _Nothing:
+    """What stands for a file that is not there, where an error says so."""
+    if error.java_exception.getClass().getSimpleName() != "FileNotFoundException":
+        raise error
+    return nothing
 
 
 @dataclass(frozen=True)
@@ -136,6 +161,7 @@ class Checkpoint:
         self._stream = stream
         self.path = path
         self._folder = Folder(spark, path)
+        self._stands = -1, -1
 
     @property
     def query(self) -> str | None:
@@ -186,6 +212,7 @@ class Checkpoint:
             The checkpoint is lost, another one, or older or newer than the publications.
         """
         query, planned, done = self.query, self.last("offsets"), self.last("commits")
+        self._stands = planned, done
         where = f"the checkpoint of stream {self._stream!r} at {self.path}"
         if expected.query is None:
             if done >= 0:
@@ -210,8 +237,8 @@ class Checkpoint:
             )
 
     def settled(self, expected: Expected) -> bool:
-        """Whether the query has finished all that it planned, and all of it is published."""
-        return self.last("offsets") == self.last("commits") == expected.published
+        """Whether the query had finished all that it planned when it was checked, and all of it is published."""
+        return self._stands == (expected.published, expected.published)
 
     def files_of(self, epoch: int) -> list[str]:
         """The files that an epoch reads, by their addresses."""
@@ -249,17 +276,24 @@ class Checkpoint:
         until, after
             Only files of the entries of the source's log (``logOffset`` of an epoch) after the one and up to the other.
         """
-        names = self._folder.names("sources", "0")
+        statuses = {status.getPath().getName(): status for status in self._folder.statuses("sources", "0")}
+        names = list(statuses)
         compact = [int(name.partition(".")[0]) for name in names if name.endswith(".compact") and name[0].isdigit()]
         base = max(compact, default=-1)
         chosen = [f"{base}.compact"] if compact else []
         chosen += [name for name in names if name.isdigit() and int(name) > base]
         if not chosen:
             return None
-        # Spark's readers skip names that begin with a dot or an underscore only, so these are read as they are.
-        lines = self._spark.read.text([f"{self.path}/sources/0/{name}" for name in chosen])
-        entry = F.from_json("value", "path string, timestamp bigint, batchId bigint")
-        rows = lines.where(F.col("value").startswith("{")).select(entry.alias("file")).select("file.*")
+        if sum(int(statuses[name].getLen()) for name in chosen) <= _FEW_BYTES:
+            texts = store_threads().map(self._folder.read_listed, [statuses[name] for name in chosen])
+            entries = [json.loads(line) for text in texts for line in text.splitlines() if line.startswith("{")]
+            values = [(entry["path"], entry["timestamp"], entry["batchId"]) for entry in entries]
+            rows = frame_of_tuples(self._spark, values, _ENTRY)
+        else:
+            # Spark's readers skip names that begin with a dot or an underscore only, so these are read as they are.
+            lines = self._spark.read.text([f"{self.path}/sources/0/{name}" for name in chosen])
+            entry = F.from_json("value", _ENTRY)
+            rows = lines.where(F.col("value").startswith("{")).select(entry.alias("file")).select("file.*")
         return rows.where((F.col("batchId") <= until) & (F.col("batchId") > after)).select(
             "path", F.col("timestamp").alias("modified")
         )
