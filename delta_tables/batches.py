@@ -216,7 +216,7 @@ class Batch(BatchRows):
             horizon=None if self.previous is None else self.previous.horizon,
             seconds=round(time.monotonic() - self._started, 3),
             published_at=published_at,
-            versions={} if direct is None else durability.current_versions(direct, self.job),
+            versions={} if folder is None or direct is None else durability.current_versions(direct, self.job),
         )
         if folder is not None:
             durability.write_out(folder)

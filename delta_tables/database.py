@@ -44,7 +44,8 @@ class Database:
         The location as a path, where it is a folder on a local disk whose tables can be read, and those with
         `Table.direct` written, without Spark; else None.
     direct
-        Reads the tables in the driver's process; None where there is no `folder_on_disk`.
+        Reads the tables in the driver's process; None where only Spark can. Elsewhere than in a `folder_on_disk` Spark
+        makes all commits.
     written
         What publications keep of the configuration of the object that a job works on, JSON; see
         `configuration.written`.

@@ -8,6 +8,9 @@ from patternlake.udfs.errors import ArgumentError
 
 _UNREADABLE = "[]^|\\"
 """Characters of a path that delta-rs cannot open a table below."""
+# Schemes as Hadoop spells them, and as delta-rs does.
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfss"}
+_SPARK_ONLY = ("dbfs", "hdfs", "viewfs", "maprfs", "alluxio")
 
 
 def has_scheme(location: str) -> bool:
@@ -34,3 +37,14 @@ def check_location(location: str) -> None:
             f"the location {location!r} holds {' and '.join(map(repr, wrong))}, and tables below such a path cannot be "
             "read without Spark; give a folder without them"
         )
+
+
+def as_delta_rs(location: str) -> str | None:
+    """Spell a location as delta-rs does; None where it cannot open such a one."""
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", location)
+    if found is None or found[1] == "file":
+        return location
+    scheme = found[1].lower()
+    if scheme in _SPARK_ONLY:
+        return None
+    return _SCHEMES.get(scheme, scheme) + location[len(scheme) :]

@@ -20,7 +20,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.commit_lock import lock_of
 from patternlake.delta_tables.names import log_name
 from patternlake.delta_tables.quoting import identifier, literal
-from patternlake.delta_tables.table_logs import UnreadableError
+from patternlake.delta_tables.table_logs import UnreadableError, one_look
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
 from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
 from patternlake.udfs.errors import StateError
@@ -263,7 +263,7 @@ def migrate(database: Database, version: int) -> None:
 
     All tables of this code are there; those that the older version had are as it left them.
     """
-    with _no_direct_commits(database):
+    with _no_direct_commits(database), one_look(None):
         for target in range(version + 1, SCHEMA_VERSION + 1):
             logger.info("migrating database %s to schema version %d", database.name, target)
             MIGRATIONS[target](database)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from patternlake.delta_tables.table_logs import one_look
 from patternlake.delta_tables.tables.intents import Intent, IntentsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 
@@ -65,10 +66,11 @@ def load_object_state(
     wanted = [(job, object), *((other, stream) for other in beside)]
     publications, begun = PublicationsReader(database), IntentsReader(database)
     if database.direct is not None:
-        found = publications.latest_of(wanted)
-        latest = found[job, object]
-        last = -1 if latest is None else latest.batch_id
-        intents = begun.after(job, object, last)
+        with one_look({}):
+            found = publications.latest_of(wanted)
+            latest = found[job, object]
+            last = -1 if latest is None else latest.batch_id
+            intents = begun.after(job, object, last)
     else:
         # Each mostly waits for Delta to look at its log.
         with ThreadPoolExecutor(2) as pool:

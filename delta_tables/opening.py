@@ -18,13 +18,13 @@ from patternlake.delta_tables.database import WRITER_VERSION, Database
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import CACHE
 from patternlake.delta_tables.internal_database import describe, is_internal
-from patternlake.delta_tables.locations import check_location, has_scheme, plain
+from patternlake.delta_tables.locations import as_delta_rs, check_location, has_scheme, plain
 from patternlake.delta_tables.names import log_name
 from patternlake.delta_tables.preparing import prepare
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.store_errors import list_folders
-from patternlake.delta_tables.store_options import tell_spark
-from patternlake.delta_tables.table_logs import UnreadableError
+from patternlake.delta_tables.store_options import options_of_spark, tell_spark
+from patternlake.delta_tables.table_logs import UnreadableError, one_look
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
@@ -91,11 +91,19 @@ def open_database(
     database = Database(spark, name, place.rstrip("/"))
     commit_conditionally(spark, registered)
     there = _on_disk(registered, database.location)
-    # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
-    with replace(database, direct=None if there is None else _reader(there)).apart() as own:
-        made = prepare(own, registered, folders)
+    carried = folders is None or log_name(migrations.CARRIER) in folders
+    with one_look({}):
+        if there is not None:
+            reader: DirectReader | None = _reader(there)
+        else:
+            reader = _reader_of_store(database, storage_options or {}) if carried else None
+        # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
+        with replace(database, direct=reader).apart() as own:
+            made = prepare(own, registered, folders)
     on_disk = there or _on_disk(registered, database.location)
-    direct = None if on_disk is None else _directly(on_disk)
+    if on_disk is None:
+        return replace(database, made=made, direct=reader or _reader_of_store(database, storage_options or {}))
+    direct = _directly(on_disk)
     return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)
 
 
@@ -143,7 +151,25 @@ def _directly(folder: str) -> DirectReader | None:
     return reader if all(versions[name] <= WRITER_VERSION for name in TABLES if TABLES[name].direct) else None
 
 
+def _reader_of_store(database: Database, storage_options: Mapping[str, str]) -> DirectReader | None:
+    """What reads the tables of a database in an object store; None where there is none, or only Spark can read it."""
+    place = as_delta_rs(database.location)
+    if place is None or not has_scheme(place) or place.startswith("file:"):
+        return None
+    options = {**options_of_spark(database.spark, database.location), **storage_options}
+    reader = _reader(place, tuple(sorted(options.items())))
+    try:
+        reader.properties(migrations.CARRIER)
+    except UnreadableError as error:
+        logger.info("%s; Spark reads it", error)
+        return None
+    except OSError as error:
+        logger.warning("the store could not be read without Spark, which reads it, too: %s", error)
+        return None
+    return reader
+
+
 @lru_cache(maxsize=8)
-def _reader(folder: str) -> DirectReader:
+def _reader(place: str, storage_options: tuple[tuple[str, str], ...] = ()) -> DirectReader:
     """One for all that open a database: to open the logs of its tables takes longer than to bring them up to date."""
-    return DirectReader(folder, CACHE)
+    return DirectReader(place, CACHE, dict(storage_options))

@@ -18,7 +18,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.internal_database import VIEWS_PROPERTY, claim, forget_former, list_names
 from patternlake.delta_tables.names import INTERNAL_VIEWS
 from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.stream_views import view_streams
+from patternlake.delta_tables.stream_views import attribute_columns, view_streams
 from patternlake.delta_tables.table import Table
 
 if TYPE_CHECKING:
@@ -69,24 +69,30 @@ def prepare(database: Database, registered: str, there: Collection[str] | None =
 def _prepare_in_store(database: Database, there: Collection[str]) -> bool:
     """As `_prepare`, of a database in an object store of which the session's catalog has nothing yet."""
     carrier = TABLES[migrations.CARRIER]
-    others = [table for table in TABLES.values() if table is not carrier]
-    with store_tables.stand_ins(database):
-        _views(database)
     carried, version = carrier.log in there, migrations.SCHEMA_VERSION
-    if carried:
-        _register_at(database, carrier)
+    if carried and database.direct is not None:
         version = migrations.version_of(database)
         migrations.check(database, version)
-    missing = [table for table in others if table.log not in there]
+    # Of an older version it is not known here which columns its tables have.
+    readable = carried and database.direct is not None and version == migrations.SCHEMA_VERSION
+    with store_tables.stand_ins(database, attribute_columns(database) if readable else {}):
+        _views(database)
+        if readable:
+            view_streams(database)
+    tables = [table for table in TABLES.values() if table is not carrier]
+    missing = [table for table in tables if table.log not in there]
+    store_tables.register(database, carrier.name, [carrier])
+    if carried and database.direct is None:
+        version = migrations.version_of(database)
+        migrations.check(database, version)
     _each([partial(store_tables.make, database, table, {}) for table in missing])
     if not carried:
         # Last: the version says that all tables were made.
         store_tables.make(database, carrier, {migrations.PROPERTY: str(version)})
-        _register_at(database, carrier)
-    store_tables.register(database, carrier, others)
+    store_tables.register(database, carrier.name, tables)
     if version != migrations.SCHEMA_VERSION:
         migrations.migrate(database, version)
-    if carried:
+    if carried and not readable:
         view_streams(database)
     return not carried
 

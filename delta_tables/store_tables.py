@@ -2,8 +2,8 @@
 
 Spark needs some fifty requests to create an empty table in a store, ten to register one that is there, and looks into
 a table's log for each view over it. None of this tells anything new: an empty table is one object, its first commit,
-and which columns a table has is known. So the commit is put as it is, views are made over stand-ins, and the session's
-catalog, which lies in this process, is told of the tables directly.
+and which columns a table has is known, those of attributes from publications. So the commit is put as it is, views are
+made over stand-ins, and the session's catalog, which lies in this process, is told of the tables directly.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from py4j.protocol import Py4JJavaError
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.tables import events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,30 +103,43 @@ def first_commit(spark: SparkSession, table: Table, properties: Mapping[str, str
     ]  # fmt: skip
 
 
-def register(database: Database, like: Table, tables: Iterable[Table]) -> None:
-    """Tell the session's catalog of tables as it was told of another one, without a look at them.
+def register(database: Database, view: str, tables: Iterable[Table]) -> None:
+    """Tell the session's catalog of tables as Spark would, without a look at them.
 
     Parameters
     ----------
     database
         Where they belong.
-    like
-        The one that Spark has registered.
+    view
+        Plain name of a view in the catalog, whose entry is like that of a table but for what is set here.
     tables
-        The others, which are there.
+        Those that are there.
     """
     spark: Any = database.spark
     jvm, catalog = spark._jvm, spark._jsparkSession.sessionState().catalog()
-    some = jvm.scala.Some
+    some, none = jvm.scala.Some, jvm.scala.Option.empty()
 
-    def identify(table: Table) -> Any:
-        return jvm.org.apache.spark.sql.catalyst.TableIdentifier(table.log, some(database.internal))
+    def identify(name: str, database_name: str) -> Any:
+        return jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, some(database_name))
 
-    known = catalog.getTableMetadata(identify(like))
+    known = _copy_with(
+        catalog.getTableMetadata(identify(view, database.name)),
+        tableType=jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType.EXTERNAL(),
+        provider=some("delta"),
+        # Columns and properties are in the table's log.
+        schema=jvm.org.apache.spark.sql.types.StructType(),
+        properties=getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty(),
+        comment=none,
+        viewText=none,
+        viewOriginalText=none,
+        tracksPartitionsInCatalog=True,
+    )
     for table in tables:
         place = jvm.org.apache.hadoop.fs.Path(database.folder(table.log)).toUri()
         storage = _copy_with(known.storage(), locationUri=some(place))
-        catalog.createTable(_copy_with(known, identifier=identify(table), storage=storage), True, False)
+        catalog.createTable(
+            _copy_with(known, identifier=identify(table.log, database.internal), storage=storage), True, False
+        )
 
 
 def _copy_with(record: Any, **values: Any) -> Any:
@@ -138,13 +152,24 @@ def _copy_with(record: Any, **values: Any) -> Any:
 
 
 @contextmanager
-def stand_ins(database: Database) -> Iterator[None]:
-    """Have empty views with the names and columns of all tables in the catalog, for the length of a block."""
+def stand_ins(database: Database, attributes: Mapping[str, str]) -> Iterator[None]:
+    """Have empty views with the names and columns of all tables in the catalog, for the length of a block.
+
+    Parameters
+    ----------
+    database
+        Where they belong.
+    attributes
+        Of the columns of `events` that are those of attributes: name and type.
+    """
     spark = database.spark
     try:
         for table in TABLES.values():
-            columns = ", ".join(f"{identifier(c.name)} COMMENT {literal(c.comment)}" for c in table.columns)
-            values = ", ".join(f"CAST(NULL AS {c.type}) AS {identifier(c.name)}" for c in table.columns)
+            told = [(c.name, c.type, c.comment) for c in table.columns]
+            if table is events.TABLE:
+                told += [(name, type_, "") for name, type_ in attributes.items()]
+            columns = ", ".join(f"{identifier(name)} COMMENT {literal(comment)}" for name, _, comment in told)
+            values = ", ".join(f"CAST(NULL AS {type_}) AS {identifier(name)}" for name, type_, _ in told)
             spark.sql(f"CREATE OR REPLACE VIEW {database.log(table.name)} ({columns}) AS SELECT {values}")
         yield
     finally:

@@ -43,17 +43,33 @@ def view_streams(database: Database, only: str | None = None) -> None:
     only
         The stream that may be new or have changed; None: all are looked at.
     """
-    streams = {
+    streams = _read_streams(database)
+    for name in streams if only is None else [only]:
+        _view_stream(database, name, streams[name])
+    known = _list_attributes(streams)
+    if known:
+        table = events.TABLE
+        _view(database, table.name, table.comment, events.view_text(database.log, known), replaced=True)
+
+
+def attribute_columns(database: Database) -> dict[str, str]:
+    """Name the columns of `events` that views of published streams read as attributes, with their types."""
+    known = _list_attributes(_read_streams(database))
+    return {column_of(name, type_): stored_type(type_) for name, type_ in sorted(known)}
+
+
+def _read_streams(database: Database) -> dict[str, Any]:
+    """The configuration of each published stream."""
+    return {
         name: json.loads(published.newest.configuration)
         for name, published in Snapshot(database.state, None).of_job("ingest").items()
         if published.newest is not None
     }
-    for name in streams if only is None else [only]:
-        _view_stream(database, name, streams[name])
-    known = {attribute for stream in streams.values() for attribute in types_of_attributes(stream).items()}
-    if known:
-        table = events.TABLE
-        _view(database, table.name, table.comment, events.view_text(database.log, known), replaced=True)
+
+
+def _list_attributes(streams: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Name and type of each attribute that a stream has."""
+    return {attribute for stream in streams.values() for attribute in types_of_attributes(stream).items()}
 
 
 def _view_stream(database: Database, name: str, stream: Mapping[str, Any]) -> None:

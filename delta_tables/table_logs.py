@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ _READER_VERSION = 1
 _PUBLICATIONS = "publications"
 _MOST_MADE = 16
 """So many things that were made of the rows of one version are kept."""
+_LOOKS_AT_ONCE = 8
 _MOST_CONDITIONS = 64
 """So many conditions are remembered with the files that they may be about, of one version of a table."""
 
@@ -114,17 +116,25 @@ _SEEN: ContextVar[Seen | None] = ContextVar("versions that were seen", default=N
 
 
 @contextmanager
-def one_look(seen: Seen) -> Iterator[None]:
+def one_look(seen: Seen | None) -> Iterator[None]:
     """Let a thread look but once at each table of one database for what has the same `seen`, if it is in a store.
 
-    A look at a log there takes two requests, and a question reads a table several times. Publications are looked at
-    before all else, so that other tables have what they tell of.
+    With None it looks each time, whatever holds around the block. A look at a log there takes two requests, and a
+    question reads a table several times. Publications are looked at before all else, so that other tables have what
+    they tell of.
     """
     token = _SEEN.set(seen)
     try:
         yield
     finally:
         _SEEN.reset(token)
+
+
+def look_anew() -> None:
+    """Let the thread look again at tables within `one_look`: it has committed to one."""
+    seen = _SEEN.get()
+    if seen is not None:
+        seen.clear()
 
 
 class TableLogs:
@@ -170,6 +180,18 @@ class TableLogs:
                 seen.clear()
             seen[name] = version
         return seen[name]
+
+    def look_at(self, names: Sequence[str]) -> None:
+        """Look at several tables at once, within `one_look`, where each look is a wait for a store."""
+        seen = None if self._on_disk else _SEEN.get()
+        if seen is None:
+            return
+        if _PUBLICATIONS in names:
+            self.current(_PUBLICATIONS)
+        missing = [name for name in names if name not in seen]
+        # Threads of their own: each look waits for some of those that read objects.
+        with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
+            seen.update(zip(missing, pool.map(self._look_at, missing), strict=True))
 
     def _look_at(self, name: str) -> TableVersion:
         try:

@@ -6,7 +6,7 @@ What is worth it, the tables' logs say, before any file is listed or read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.layout import Layout, should_lie_by_key
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.state_reader import among
+from patternlake.delta_tables.table_logs import one_look
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,9 +57,15 @@ def tidy(database: Database, streams: Collection[int]) -> None:
     streams
         Numbers of the streams whose partitions are looked at, of tables that are partitioned by stream.
     """
-    for table in TABLES.values():
-        if "stream_id" in table.partitions and not streams:
-            continue
+    wanted = [table for table in TABLES.values() if streams or "stream_id" not in table.partitions]
+    with one_look({}):
+        if database.direct is not None:
+            database.direct.look_at([table.name for table in wanted])
+        _tidy(database, wanted, streams)
+
+
+def _tidy(database: Database, tables: Sequence[Table], streams: Collection[int]) -> None:
+    for table in tables:
         phases.at(f"looking at the files of {table.name}", unit=None)
         if database.direct is None:
             _through_spark(database, table, streams)

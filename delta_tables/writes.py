@@ -29,6 +29,7 @@ from patternlake.delta_tables import direct_writer
 from patternlake.delta_tables.arrow_rows import FewRows, arrow_rows
 from patternlake.delta_tables.row_files import RowPortions, WrittenByTasks
 from patternlake.delta_tables.sessions import temporary_settings
+from patternlake.delta_tables.table_logs import look_anew
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -290,6 +291,8 @@ def _retrying(what: str, write: Callable[[], object], lock: CommitLock | None = 
             if attempt == ATTEMPTS:
                 raise
             logger.info("%s met %s; attempt %d of %d follows", what, type(conflict).__name__, attempt + 1, ATTEMPTS)
+        finally:
+            look_anew()
         # Two writers that wait equally long would meet again.
         time.sleep(pause * (0.5 + random.random()))
         pause *= 2

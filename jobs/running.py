@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from patternlake.delta_tables import workers
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.delta_tables.writer_lease import held_lease
 from patternlake.jobs import side_by_side as sides
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 
 
 def run(
@@ -166,8 +171,8 @@ def _perform(
                     logger.info("%s of %r: its stream of matches has none yet", step.job, step.object)
                     return Summary(step.job, step.object, None, 0, 0, 0, 0, 0.0)
                 if backfill is not None and job.backfill is not None:
-                    return job.backfill(database, step.object, configuration, backfill)
-                return job.work(database, step.object, configuration, rebuild and job.maintains)
+                    return _do(database, job.backfill, step.object, configuration, backfill)
+                return _do(database, job.work, step.object, configuration, rebuild and job.maintains)
 
         return work
 
@@ -198,7 +203,23 @@ def _perform(
         ]
         if finish is not None and worked_on:
             with heard.working(name, ", ".join(worked_on)):
-                finish(database, worked_on)
+                _do(database, finish, worked_on)
+
+
+def _do(
+    database: Database,
+    work: Callable[Concatenate[Database, _Given], _Result],
+    *given: _Given.args,
+    **named: _Given.kwargs,
+) -> _Result:
+    """Do some work, in a store anew through Spark where a table has come to be such as only Spark can read."""
+    try:
+        return work(database, *given, **named)
+    except UnreadableError as error:
+        if database.direct is None or database.direct.on_disk:
+            raise
+        logger.info("%s; Spark reads it", error)
+    return work(replace(database, direct=None), *given, **named)
 
 
 def _has_no_matches_yet(database: Database, configuration: Configuration, step: Step) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,7 +13,7 @@ from pyspark.sql import SparkSession
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import CACHE
-from patternlake.delta_tables.locations import plain
+from patternlake.delta_tables.locations import as_delta_rs, plain
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made, StateReader
 from patternlake.delta_tables.store_errors import list_folders
@@ -36,9 +35,6 @@ CACHE_BYTES = "spark.patternlake.cacheBytes"
 """Bytes of state files, rows and answers that the driver's process keeps; workers keep a part of that."""
 DEFAULT_CACHE_BYTES = 256 << 20
 _READERS = ("auto", "direct", "spark")
-# Schemes as Hadoop spells them, and as delta-rs does.
-_SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfss"}
-_SPARK_ONLY = ("dbfs", "hdfs", "viewfs", "maprfs", "alluxio")
 
 
 @dataclass(frozen=True)
@@ -68,9 +64,7 @@ def use(database: Database, storage_options: Mapping[str, str] | None = None) ->
     before = (own, known[own].location) if own in known else None
     held = known.pop(database.name, None)
     if held is None or plain(held.location) != plain(database.location) or storage_options is not None:
-        place = _as_delta_rs(database.location)
-        options = {**options_of_spark(spark, database.location), **(storage_options or {})}
-        direct = None if place is None else DirectReader(place, CACHE, options)
+        direct = _reader_without_spark(database, storage_options)
         held = _Enabled(database.location, direct, Learned(database.location))
     known[database.name] = held
     spark.conf.set(_DATABASE, database.name)
@@ -119,6 +113,16 @@ def lake_of_object(spark: SparkSession, name: object) -> tuple[Lake, object]:
     if database not in known or lake.snapshot(None).publications.knows(name):
         return lake, name
     return lake_of(spark, database), rest
+
+
+def _reader_without_spark(database: Database, storage_options: Mapping[str, str] | None) -> DirectReader | None:
+    """What reads a database in this process; None where only Spark can."""
+    if database.direct is not None and not database.direct.on_disk:
+        # It knows the logs that were read when the database was opened.
+        return database.direct
+    place = as_delta_rs(database.location)
+    options = {**options_of_spark(database.spark, database.location), **(storage_options or {})}
+    return None if place is None else DirectReader(place, CACHE, options)
 
 
 def _find_chosen(spark: SparkSession, known: Mapping[str, _Enabled]) -> str | None:
@@ -199,14 +203,3 @@ class _Fallback:
             list_folders(self._database.spark, self._database.location)
             logger.warning("the store could not be read without Spark, which reads it, too: %s", error)
         return read(_through_spark(self._database))
-
-
-def _as_delta_rs(location: str) -> str | None:
-    """A location as delta-rs spells it; None where it cannot open such a one."""
-    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", location)
-    if found is None or found[1] == "file":
-        return location
-    scheme = found[1].lower()
-    if scheme in _SPARK_ONLY:
-        return None
-    return _SCHEMES.get(scheme, scheme) + location[len(scheme) :]

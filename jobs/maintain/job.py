@@ -18,6 +18,7 @@ from patternlake.delta_tables.durability import check_versions
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.retention import forget
 from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
+from patternlake.delta_tables.table_logs import one_look
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.upkeep import tidy
@@ -57,6 +58,14 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
         The whole configuration; the ageing rules stand under `sketches`.
     """
     started = time.monotonic()
+    # What others publish meanwhile is for the next time.
+    with one_look({}):
+        removed = _maintain(db, name, configuration)
+    return Summary(JOB, name, None, 0, 0, removed, 0, time.monotonic() - started)
+
+
+def _maintain(db: Database, name: str, configuration: Configuration) -> int:
+    """Age, forget and describe; how many segments have reached an age."""
     removed = 0
     phases.at("ageing the sketch")
     if name in configuration.sketches:
@@ -68,6 +77,9 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
     kept += [("patterns", pattern) for pattern, each in configuration.patterns.items() if each.stream == name]
     kept += [("alerts", alert) for alert in configuration.alerts if configuration.stream_of_alert(alert) == name]
     phases.at("forgetting")
+    if db.direct is not None:
+        jobs = {job for job, _ in kept}
+        db.direct.look_at([table.name for table in TABLES.values() if table.job in jobs])
     for job, object in kept:
         forget(db, job=job, object=object, horizon=horizon)
     reader = PublicationsReader(db)
@@ -76,7 +88,7 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
         phases.at("describing attributes")
         types = types_of_attributes(stream.configuration)
         describe(db, stream, types)
-    return Summary(JOB, name, None, 0, 0, removed, 0, time.monotonic() - started)
+    return removed
 
 
 @in_own_session
