@@ -23,7 +23,7 @@ from patternlake.delta_tables.names import log_name
 from patternlake.delta_tables.preparing import prepare
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.store_errors import list_folders
-from patternlake.delta_tables.store_options import options_of_spark, tell_spark
+from patternlake.delta_tables.store_options import is_object_store, options_of_spark, tell_spark
 from patternlake.delta_tables.table_logs import UnreadableError, one_look
 from patternlake.udfs.errors import ArgumentError, StateError
 
@@ -153,8 +153,8 @@ def _directly(folder: str) -> DirectReader | None:
 
 def _reader_of_store(database: Database, storage_options: Mapping[str, str]) -> DirectReader | None:
     """What reads the tables of a database in an object store; None where there is none, or only Spark can read it."""
-    place = as_delta_rs(database.location)
-    if place is None or not has_scheme(place) or place.startswith("file:"):
+    place = as_delta_rs(database.location) if is_object_store(database.location) else None
+    if place is None:
         return None
     options = {**options_of_spark(database.spark, database.location), **storage_options}
     reader = _reader(place, tuple(sorted(options.items())))

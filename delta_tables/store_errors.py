@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from patternlake.delta_tables.store_options import AZURE, GOOGLE, S3, options_of_spark
+from patternlake.delta_tables.store_options import AZURE, GOOGLE, S3, is_object_store, options_of_spark
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def list_folders(spark: SparkSession, location: str) -> frozenset[str] | None:
     StateError
         The store does not answer, knows no such bucket, or refuses; the message names it, the cause and the setting.
     """
-    place = urlsplit(location)
-    if place.scheme.lower() not in (*S3, *AZURE, *GOOGLE):
+    if not is_object_store(location):
         return None
     jvm: Any = spark._jvm
     session: Any = spark._jsparkSession

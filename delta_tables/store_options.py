@@ -36,6 +36,11 @@ _OF_GOOGLE = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.serv
 _ANONYMOUS = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
 
 
+def is_object_store(location: str) -> bool:
+    """Whether a location is an address in an object store."""
+    return urlsplit(location).scheme.lower() in (*S3, *AZURE, *GOOGLE)
+
+
 def options_of_spark(spark: SparkSession, location: str) -> dict[str, str]:
     """What delta-rs needs to read a location as a session's Spark does; empty where nothing is said of it.
 
@@ -45,10 +50,10 @@ def options_of_spark(spark: SparkSession, location: str) -> dict[str, str]:
     its fellows. What a bucket's own settings say, as ``fs.s3a.bucket.events.access.key``, goes before. What Spark does
     not say, the environment may, as ``AWS_REGION``: tasks on other machines have another one.
     """
+    if not is_object_store(location):
+        return {}
     place = urlsplit(location)
     scheme = place.scheme.lower()
-    if scheme not in (*S3, *AZURE, *GOOGLE):
-        return {}
     told = _told_to_spark(spark, location)
     names = [*_settings(scheme, place.netloc, place.hostname or ""), *_WITHOUT_SETTING]
     return _of_environment(names, told) | told
