@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patternlake.sql_ext.functions import NAMES, OVER_ROWS
@@ -73,6 +74,12 @@ __all__ = [
     "status",
 ]
 
+if not Path(__file__).parent.is_dir():
+    raise ImportError(
+        f"patternlake cannot run from inside an archive ({Path(__file__).parents[1]}), as compiled kernels are kept "
+        "beside its files. Install it; or, for Spark's workers, ship it as a zip file by --archives, which unpacks it, "
+        "instead of --py-files"
+    )
 try:
     __version__ = version("patternlake")
 except PackageNotFoundError:  # a source tree that is on the path without being installed
