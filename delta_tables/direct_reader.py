@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 from numpy.typing import NDArray
 
 from patternlake.delta_tables import written_rows
@@ -147,9 +149,20 @@ class DirectReader:
         return self._logs.current(table).created
 
     def unneeded(self, table: str) -> bool:
-        """Whether the folder of a table holds files that no version within Delta's own retention needs; lists it."""
+        """Whether the folder of a table holds files that no version within Delta's own retention needs.
+
+        A folder on a local disk is listed; in a store those files count that the table's log knows.
+        """
         with self._logs.opened(table) as opened:
-            return bool(opened.vacuum(dry_run=True, full=True))
+            return bool(opened.vacuum(dry_run=True, full=self.on_disk))
+
+    def copied_log(self, table: str) -> AbstractContextManager[tuple[str, DeltaTable]]:
+        """Return a copy of a table's log in a store, and the table there, to be committed to, for a block alone."""
+        return self._logs.copied_log(table)
+
+    def commits_behind(self, table: str) -> int:
+        """Return how many commits of a table were read behind its checkpoint; none on a local disk."""
+        return self._logs.commits_behind(table)
 
     def rows(
         self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None

@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
-_LAST_CHECKPOINT = "_last_checkpoint"
+LAST_CHECKPOINT = "_last_checkpoint"
+"""The object of a log that tells its last checkpoint."""
 _MOST_AT_ONCE = 16
 _MOST_COMMITS = 64
 """A copy that has followed so many commits is made anew, as what delta-rs holds is in as many pieces."""
@@ -44,8 +45,13 @@ class LogCopy:
         self._table, self._options = table, dict(storage_options)
         self._place: tempfile.TemporaryDirectory[str] | None = None
         self._first = self._next = 0
-        self._known: tuple[str, bytes | None] = (_LAST_CHECKPOINT, None)
+        self._known: tuple[str, bytes | None] = (LAST_CHECKPOINT, None)
         """An object of the log, and what was in it: it is another where a new log stands in the place of the old."""
+
+    @property
+    def behind(self) -> int:
+        """How many commits are there behind the checkpoint that it begins with."""
+        return self._next - self._first
 
     def update(self) -> tuple[str, bool]:
         """Copy what is new.
@@ -75,8 +81,8 @@ class LogCopy:
     def _begin(self) -> None:
         self._place = tempfile.TemporaryDirectory(prefix="patternlake-log-")
         os.mkdir(f"{self._place.name}/_delta_log")
-        (told,) = self._read([_LAST_CHECKPOINT])
-        self._known = (_LAST_CHECKPOINT, told)
+        (told,) = self._read([LAST_CHECKPOINT])
+        self._known = (LAST_CHECKPOINT, told)
         checkpoint = [] if told is None else _parts(json.loads(told))
         self._first = self._next = 0 if told is None else int(json.loads(told)["version"]) + 1
         *parts, commit = self._read([*checkpoint, _commit(self._next)])
@@ -85,7 +91,7 @@ class LogCopy:
                 raise FileNotFoundError(f"{self._table}/_delta_log/{name}")
             self._write(name, part)
         if told is not None:
-            self._write(_LAST_CHECKPOINT, told)
+            self._write(LAST_CHECKPOINT, told)
         self._follow(commit)
 
     def _follow(self, commit: bytes | None) -> None:

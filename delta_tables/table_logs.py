@@ -130,11 +130,15 @@ def one_look(seen: Seen | None) -> Iterator[None]:
         _SEEN.reset(token)
 
 
-def look_anew() -> None:
-    """Let the thread look again at tables within `one_look`: it has committed to one."""
+def look_anew(name: str | None = None) -> None:
+    """Let the thread look again at a table within `one_look`, as it has committed to it; at all, if it is not named."""
     seen = _SEEN.get()
-    if seen is not None:
+    if seen is None:
+        return
+    if name is None:
         seen.clear()
+    else:
+        seen.pop(name, None)
 
 
 class TableLogs:
@@ -155,7 +159,7 @@ class TableLogs:
         self._location, self._options = location, dict(storage_options)
         self._on_disk = "://" not in location
         self._known: dict[str, TableVersion] = {}
-        self._copies: dict[str, tuple[LogCopy, DeltaTable | None]] = {}
+        self._copies: dict[str, tuple[LogCopy, DeltaTable]] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def folder(self, name: str) -> str:
@@ -214,12 +218,14 @@ class TableLogs:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[DeltaTable]:
-        """A table in its current version with its data, for this block alone."""
-        if not self._on_disk:
-            yield DeltaTable(self.folder(name), storage_options=self._options or None)
-            return
-        with self._locks[name], self._open(name) as table:
-            yield table
+        """A table for this block alone: in its current version, or, in a store, as its log was looked at last."""
+        with self._locks[name]:
+            copied = self._copies.get(name)
+            if copied is not None:
+                yield copied[1]
+                return
+            with self._open(name) as table:
+                yield table
 
     def _check_commits(self, name: str, known: TableVersion | None) -> None:
         """Refuse a log with gaps, which delta-rs and Spark may take for a shorter one."""
@@ -242,18 +248,37 @@ class TableLogs:
             with open_tables.open_table(self.folder(name)) as table:
                 yield table
             return
-        # What fails is made anew at the next look.
-        copy, former = self._copies.pop(name, (LogCopy(self.folder(name), self._options), None))
-        folder, begun = copy.update()
-        if former is None or begun:
-            # It may be another table, of the same version.
-            self._known.pop(name, None)
-            copied = DeltaTable(folder)
-        else:
-            former.update_incremental()
-            copied = former
+        copy, _, copied = self._copy(name)
         yield copied
         self._copies[name] = (copy, copied)
+
+    def _copy(self, name: str) -> tuple[LogCopy, str, DeltaTable]:
+        """A copy of a table's log in its current version, its folder, and the table there."""
+        # What fails is made anew at the next look.
+        copied = self._copies.pop(name, None)
+        copy = LogCopy(self.folder(name), self._options) if copied is None else copied[0]
+        folder, begun = copy.update()
+        if copied is not None and not begun:
+            copied[1].update_incremental()
+            return copy, folder, copied[1]
+        # It may be another table, of the same version.
+        self._known.pop(name, None)
+        return copy, folder, DeltaTable(folder)
+
+    @contextmanager
+    def copied_log(self, name: str) -> Iterator[tuple[str, DeltaTable]]:
+        """A copy of a table's log in a store, and the table there, to be committed to, for this block alone."""
+        with self._locks[name]:
+            copy, folder, table = self._copy(name)
+            self._known.pop(name, None)
+            yield folder, table
+            # Its folder is there as long as it is.
+            del copy
+
+    def commits_behind(self, name: str) -> int:
+        """How many commits of a table were read behind its checkpoint, at the last look; none on a local disk."""
+        copied = self._copies.get(name)
+        return 0 if copied is None else copied[0].behind
 
     def _describe(self, name: str, table: DeltaTable, mark: Mark | None) -> TableVersion:
         protocol, metadata = table.protocol(), table.metadata()

@@ -6,15 +6,16 @@ What is worth it, the tables' logs say, before any file is listed or read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from patternlake.delta_tables import direct_rewriting, phases, timestamps, writes
+from patternlake.delta_tables import direct_rewriting, phases, store_merging, timestamps, writes
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.database import WRITER_VERSION
 from patternlake.delta_tables.layout import Layout, should_lie_by_key
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.state_reader import among
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MERGED_FILES = 8
+MERGED_FILES, MERGED_OBJECTS = 8, 4
 """So many small files of one partition are merged. Fewer are read as fast as merged, and merging them with each batch
-would write a partition again for each of its batches."""
+would write a partition again for each of its batches. In an object store each is a request of whoever comes new."""
 
 _SMALL = 512 << 20
 """Bytes of a file that Delta would merge with others of its kind: two of them fit into its largest one."""
@@ -45,8 +46,8 @@ RETENTION = timedelta(days=7)
 """Delta's own: how long a file that is no longer needed stays."""
 
 
-def tidy(database: Database, streams: Collection[int]) -> None:
-    """Look at every table once, and merge and remove files where there are enough.
+def tidy(database: Database, streams: Collection[int], tables: Collection[Table] = TABLES.values()) -> None:
+    """Look at tables once, and merge and remove files where there are enough.
 
     May run at any time, beside all jobs.
 
@@ -56,8 +57,10 @@ def tidy(database: Database, streams: Collection[int]) -> None:
         Where.
     streams
         Numbers of the streams whose partitions are looked at, of tables that are partitioned by stream.
+    tables
+        Those that are looked at.
     """
-    wanted = [table for table in TABLES.values() if streams or "stream_id" not in table.partitions]
+    wanted = [table for table in tables if streams or "stream_id" not in table.partitions]
     with one_look({}):
         if database.direct is not None:
             database.direct.look_at([table.name for table in wanted])
@@ -72,7 +75,9 @@ def _tidy(database: Database, tables: Sequence[Table], streams: Collection[int])
             continue
         where = [among("stream_id", sorted(streams))] if "stream_id" in table.partitions else []
         lock = database.lock(table.name)
-        crowded = _find_crowded(table, database.direct.files(table.name, where), directly=lock is not None)
+        files = database.direct.files(table.name, where)
+        many = MERGED_FILES if database.direct.on_disk else MERGED_OBJECTS
+        crowded = _find_crowded(table, files, many, directly=lock is not None)
         old = database.direct.created(table.name) < timestamps.now() - RETENTION
         unneeded = old and database.direct.unneeded(table.name)
         if crowded or unneeded:
@@ -83,6 +88,8 @@ def _tidy(database: Database, tables: Sequence[Table], streams: Collection[int])
             continue
         if crowded:
             phases.at(f"merging files of {table.name}")
+        if not database.direct.on_disk and _tidy_objects(database, table, crowded):
+            crowded = []
         for some in (crowded[first : first + _AT_ONCE] for first in range(0, len(crowded), _AT_ONCE)):
             conditions = " OR ".join(map(_condition, some)) if table.partitions else None
             merge = partial(
@@ -94,6 +101,21 @@ def _tidy(database: Database, tables: Sequence[Table], streams: Collection[int])
         if unneeded:
             phases.at(f"removing files of {table.name}")
             writes.vacuum(database.spark, database.log(table.name), lock=lock)
+            if not database.direct.on_disk:
+                # It knows no more of what was removed.
+                store_merging.put_checkpoint(database, table)
+
+
+def _tidy_objects(database: Database, table: Table, crowded: Sequence[Mapping[str, Any]]) -> bool:
+    """Merge files in an object store without Spark, where they are small; whether that was done."""
+    assert database.direct is not None
+    if database.direct.writer_version(table.name) > WRITER_VERSION:
+        return False
+    if crowded:
+        return store_merging.merge(database, table, crowded[:_AT_ONCE], largest=_SMALL, most_bytes=_FEW_BYTES)
+    if database.direct.commits_behind(table.name) >= store_merging.MOST_COMMITS:
+        store_merging.put_checkpoint(database, table)
+    return True
 
 
 def _through_spark(database: Database, table: Table, streams: Collection[int]) -> None:
@@ -111,7 +133,7 @@ def _through_spark(database: Database, table: Table, streams: Collection[int]) -
         writes.vacuum(database.spark, name, lock=database.lock(table.name))
 
 
-def _find_crowded(table: Table, files: pa.Table, *, directly: bool) -> list[dict[str, Any]]:
+def _find_crowded(table: Table, files: pa.Table, enough: int, *, directly: bool) -> list[dict[str, Any]]:
     """The partitions, by their values, that have enough small files.
 
     Where they may be merged without Spark also those with a file that is to lie by key, and does not.
@@ -119,7 +141,7 @@ def _find_crowded(table: Table, files: pa.Table, *, directly: bool) -> list[dict
     columns = [f"partition.{name}" for name in table.partitions]
     small = files.filter(pc.less(files["size_bytes"], _SMALL))
     if not columns:
-        return [{}] if small.num_rows >= MERGED_FILES else []
+        return [{}] if small.num_rows >= enough else []
     unordered = should_lie_by_key(small, table.layout if directly else Layout.PACKED)
     counted = (
         small.select([*columns, "path", "size_bytes"])
@@ -127,7 +149,7 @@ def _find_crowded(table: Table, files: pa.Table, *, directly: bool) -> list[dict
         .group_by(columns)
         .aggregate([("path", "count"), ("size_bytes", "sum"), ("unordered", "any")])
     )
-    many = pc.greater_equal(counted["path_count"], MERGED_FILES)
+    many = pc.greater_equal(counted["path_count"], enough)
     few_bytes = pc.less_equal(counted["size_bytes_sum"], _FEW_BYTES)
     rows = counted.filter(pc.or_kleene(many, pc.and_kleene(counted["unordered_any"], few_bytes))).to_pylist()
     return [{name: row[f"partition.{name}"] for name in table.partitions} for row in rows]

@@ -204,6 +204,10 @@ def _perform(
         if finish is not None and worked_on:
             with heard.working(name, ", ".join(worked_on)):
                 _do(database, finish, worked_on)
+    if taken_further and database.direct is not None and not database.direct.on_disk:
+        from patternlake.jobs.maintain.job import tidy_history
+
+        tidy_history(database)
 
 
 def _do(

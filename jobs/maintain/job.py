@@ -23,7 +23,7 @@ from patternlake.delta_tables.tables.observed_selectivities import ObservedSelec
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.upkeep import tidy
 from patternlake.jobs.configuration.file import AgeRule, Configuration
-from patternlake.jobs.contexts import in_own_session
+from patternlake.jobs.contexts import in_own_session, in_own_session_when_needed
 from patternlake.jobs.maintain.attribute_counts import describe
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.attributes import types_of_attributes
@@ -110,6 +110,12 @@ def tidy_files(db: Database, names: Sequence[str]) -> None:
     found = PublicationsReader(db).latest_of([("ingest", name) for name in names])
     ObservedSelectivities(db).condense()
     tidy(db, {publication.stream_id for publication in found.values() if publication is not None})
+
+
+@in_own_session_when_needed
+def tidy_history(db: Database) -> None:
+    """Merge the small files of the tables that whoever comes new reads as a whole: publications and intents."""
+    tidy(db, (), [TABLES[name] for name in ("publications", "intents")])
 
 
 def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:

@@ -85,6 +85,7 @@ works = {
     "ingest": lambda: patternlake.run(spark, conf, ["ingest"]),
     "sketch": lambda: patternlake.run(spark, conf, ["sketch"]),
     "run": lambda: patternlake.run(spark, conf, ["ingest", "sketch"]),
+    "maintain": lambda: patternlake.run(spark, conf, ["maintain"]),
     "enable": lambda: patternlake.enable(spark, conf),
     **{name: lambda text=text: spark.sql(text).collect() for name, text in statements.items()},
 }
@@ -92,6 +93,62 @@ for name in given["works"]:
     before = len(log.read_text().splitlines())
     works[name]()
     told[name if name not in told else f"{name} again"] = len(log.read_text().splitlines()) - before
+print(json.dumps(told))
+"""
+MERGING = """
+import json, sys
+import patternlake
+from patternlake.delta_tables import store_merging, store_tables
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.opening import open_database
+from patternlake.jobs.configuration.file import Configuration
+given = json.loads(sys.argv[1])
+spark = patternlake.session(None, "local[2]", database=None, settings=given["settings"])
+spark.sparkContext.setLogLevel("ERROR")
+conf, told, put = Configuration.load(given["conf"]), {}, store_tables.put_object
+patternlake.run(spark, conf, ["ingest"])
+db = open_database(spark, conf.database, conf.location, conf.storage_options)
+log = db.log("intents")
+
+def write():
+    spark.sql(f"INSERT INTO {log} SELECT * FROM {log} LIMIT 1")
+
+def merge(name, put_so, error=None):
+    write()
+    write()
+    store_tables.put_object = put_so
+    try:
+        store_merging.merge(db, TABLES["intents"], [{}], largest=1 << 20, most_bytes=1 << 20)
+        assert error is None
+    except OSError as raised:
+        assert str(raised) == error
+    store_tables.put_object = put
+    new = DirectReader(db.direct.place[0], TableCache(1 << 20), db.direct.place[1])
+    told[name] = {
+        "rows": new.rows("intents", ["batch_id"]).num_rows, "of Spark": spark.table(log).count(),
+        "files": new.files("intents").num_rows, "commits": new.commits_behind("intents"),
+    }
+
+def die(at):
+    left = [at]
+    def put_some(*given):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError("died")
+        put(*given)
+    return put_some
+
+def meet_rival(*given):
+    store_tables.put_object = put
+    write()
+    put(*given)
+
+for puts in range(3):
+    merge(f"died after {puts}", die(puts), "died")
+merge("rival", meet_rival)
+merge("well", put)
 print(json.dumps(told))
 """
 WRITTEN = 1_750_000_000
@@ -418,6 +475,24 @@ def test_a_copy_of_a_log_that_failed_is_made_anew(store: ObjectStore) -> None:
     assert reader.version("letters") == 1
 
 
+def test_files_are_merged_and_no_rows_are_lost(store: ObjectStore, tmp_path: Path) -> None:
+    """Whether who merges dies after any of its puts, or another commits just before it does."""
+    conf = configured(tmp_path, f"s3a://{BUCKET}/merged")
+    warehouse = {"spark.sql.warehouse.dir": str(tmp_path / "warehouse"), "spark.driver.memory": "1g"}
+    given = {"conf": str(conf), "settings": {**packages(), **warehouse, **store.settings()}}
+    run = subprocess.run(
+        [sys.executable, "-c", MERGING, json.dumps(given)], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    told = json.loads(run.stdout.splitlines()[-1])
+    # Four intents; two rows more before each merge, and one of the rival's.
+    assert [each["rows"] for each in told.values()] == [6, 8, 10, 13, 15]
+    assert [each["of Spark"] for each in told.values()] == [6, 8, 10, 13, 15]
+    # The run has merged its four. The file is put before the commit, and the checkpoint behind it.
+    assert [each["files"] for each in told.values()] == [3, 1, 1, 4, 1]
+    assert told["well"]["commits"] == 0
+
+
 def count_requests(store: ObjectStore, conf: Path, *works: str) -> dict[str, int]:
     """What each of some works of a process takes."""
     warehouse = {"spark.sql.warehouse.dir": str(conf.with_name("warehouse")), "spark.driver.memory": "1g"}
@@ -434,14 +509,14 @@ def count_requests(store: ObjectStore, conf: Path, *works: str) -> dict[str, int
 
 
 def test_requests_are_few(store: ObjectStore, tmp_path: Path) -> None:
-    """Of a lake of 16 events in four batches."""
+    """Of a lake of 16 events in four batches, whose files maintenance has merged before others ask."""
     conf = configured(tmp_path, f"s3a://{BUCKET}/counted")
-    first = count_requests(store, conf, "open", "ingest", "sketch", "run", "run")
+    first = count_requests(store, conf, "open", "ingest", "sketch", "run", "run", "maintain")
     asked = ("match_seq", "match_seq", "match_pattern", "match_pattern")
     second = count_requests(store, conf, "enable", *asked, "run")
-    most = {"open": 40, "ingest": 560, "sketch": 120, "run": 105, "run again": 75}
+    most = {"open": 40, "ingest": 680, "sketch": 105, "run": 45, "run again": 45, "maintain": 240}
     assert {name: count for name, count in first.items() if count > most[name]} == {}, first
     most = {
-        "enable": 45, "match_seq": 50, "match_seq again": 2, "match_pattern": 10, "match_pattern again": 2, "run": 105,
+        "enable": 10, "match_seq": 18, "match_seq again": 2, "match_pattern": 10, "match_pattern again": 2, "run": 45,
     }  # fmt: skip
     assert {name: count for name, count in second.items() if count > most[name]} == {}, second
