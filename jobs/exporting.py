@@ -125,7 +125,9 @@ def _reader(location: str, spark: SparkSession | None) -> StateReader:
 
 
 def _no_lake(location: str) -> StateError:
-    return StateError(f"there is no lake at {location}: it has no table {log_name(_PUBLICATIONS)}")
+    return StateError(
+        f"there is no lake at {location}: it has no table {log_name(_PUBLICATIONS)}; the first run of a job makes one"
+    )
 
 
 def _place(job: str) -> int:

@@ -171,6 +171,18 @@ def test_a_missing_configuration_is_named_in_one_line(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == "nowhere.yaml: there is no such configuration file\n"
 
 
+def test_status_of_a_place_without_a_lake_says_so_and_makes_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "mistyped"
+    (tmp_path / "lake.yaml").write_text(f"location: {place}\n", encoding="utf-8")
+    assert command("status", "--conf", str(tmp_path / "lake.yaml")) == 1
+    assert capsys.readouterr().err == (
+        f"there is no lake at {place}: it has no table publications_log; the first run of a job makes one\n"
+    )
+    assert not place.exists()
+
+
 def test_an_unknown_job_is_refused_with_the_jobs_that_exist(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("run", "forget", "--conf", str(conf)) == 1
     jobs = "ingest, sketch, trends, groups, patterns, predict, alerts, evaluate, maintain, all"
