@@ -167,7 +167,7 @@ def test_conditions_do_not_pile_up(lake: Lake, monkeypatch: pytest.MonkeyPatch) 
         one.tell(STREAM, {RISING: (1000, 10)})
         one.tell(STREAM, {JudgedCondition(f"A.x < {number}", ""): (1, 0)})
     assert len(one._own) == 10
-    assert share(one) == 0.01
+    assert share(one) == pytest.approx(0.01)
 
 
 def test_what_several_tasks_found_is_one(lake: Lake) -> None:
