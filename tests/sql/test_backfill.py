@@ -44,9 +44,9 @@ def test_the_page_shows_what_happens(spark: SparkSession, tmp_path: Path) -> Non
     conf = Configuration.load(tmp_path / "patternlake.yaml")
     run(spark, conf)
     (tmp_path / "data" / "january.csv").write_text(block("csv"))
-    said = re.search(r"run (\w+) --conf patternlake.yaml --object (\w+) \\\n  --backfill (\S+)", page)
+    said = re.search(r"run (\w+) --conf patternlake.yaml --backfill (\S+)", page)
     assert said is not None
-    summary = run(spark, conf, said[1], object=said[2], backfill=said[3])[0]
+    summary = run(spark, conf, said[1], backfill=said[2])[0]
     shown = json.loads(block("json"))
     assert shown == {key: value for key, value in json.loads(json.dumps(asdict(summary))).items() if key in shown}
     # Other tests leave views of the same name in the session that all share.

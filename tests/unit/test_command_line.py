@@ -65,7 +65,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         monkeypatch.setitem(JOBS, name, job_steps.Job(job.objects, doing(name), job.maintains))
     monkeypatch.setattr(local_spark, "spark_for", session)
     session_of_one_core = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
-    one_core = SimpleNamespace(spark=session_of_one_core, location="/lake")
+    one_core = SimpleNamespace(spark=session_of_one_core, location="/lake", direct=None)
     monkeypatch.setattr("patternlake.delta_tables.opening.open_database", lambda *given: one_core)
     monkeypatch.setattr(commands.signal, "signal", lambda *given: None)
     return done

@@ -21,7 +21,7 @@ from patternlake.delta_tables.file_cache import CACHE, TableCache
 from patternlake.delta_tables.layout import BUCKETS, Layout, buckets_of, buckets_of_unit, lie_by_key
 from patternlake.delta_tables.state_reader import Condition, ListedFiles
 from patternlake.delta_tables.unlisted_files import write_portions
-from patternlake.delta_tables.upkeep import _find_crowded
+from patternlake.delta_tables.upkeep import MERGED_FILES, _find_crowded
 
 MANY = 20_000
 COLUMNS = ("stream_id", "position", "key", "name")
@@ -171,10 +171,10 @@ def test_a_file_that_lies_as_it_came_is_put_by_key_once(folder: str, reader: Dir
     given = rows(MANY, 500)
     commit(folder, given, Layout.PACKED)
     table = replace(TABLES["events"], partitions=("stream_id",))
-    assert _find_crowded(table, reader.files("streams"), directly=False) == []
-    assert _find_crowded(table, reader.files("streams"), directly=True) == [{"stream_id": 1}]
+    assert _find_crowded(table, reader.files("streams"), MERGED_FILES, directly=False) == []
+    assert _find_crowded(table, reader.files("streams"), MERGED_FILES, directly=True) == [{"stream_id": 1}]
     assert direct_rewriting.merge(folder, [{"stream_id": 1}], layout=Layout.BY_KEY, largest=1 << 20, most_bytes=1 << 20)
-    assert _find_crowded(table, reader.files("streams"), directly=True) == []
+    assert _find_crowded(table, reader.files("streams"), MERGED_FILES, directly=True) == []
     (path,) = DeltaTable(folder).file_uris()
     assert pq.ParquetFile(path).num_row_groups == BUCKETS
     assert reader.rows("streams", COLUMNS).sort_by("position").equals(given)

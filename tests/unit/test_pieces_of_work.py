@@ -288,7 +288,7 @@ def doing(monkeypatch: pytest.MonkeyPatch, work: Callable[[str, str], Summary], 
 
 def performed(text: str = CONFIGURATION, job: str = job_steps.ALL) -> Any:
     configuration = Configuration.from_text(text)
-    database: Any = SimpleNamespace(spark=None, location="/lake")
+    database: Any = SimpleNamespace(spark=None, location="/lake", direct=None)
     return running.perform(database, configuration, job_steps.steps(configuration, job))
 
 
