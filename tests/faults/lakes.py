@@ -188,7 +188,7 @@ class Lake:
 
     def _views(self, ask: Callable[[str], DataFrame], asked_for: Iterable[str]) -> dict[str, list[str]]:
         """All rows of some views, by one query."""
-        views = {name: f"{self.name}.{name}" for name in asked_for}
+        views = {name: self.db.view(name) for name in asked_for}
         columns = {name: _columns(ask, name, view) for name, view in views.items()}
         texts = [
             f"SELECT '{name}' AS view, to_json(struct({', '.join(map(identifier, told))}), {_WHOLE}) AS row "
