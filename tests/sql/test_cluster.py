@@ -46,6 +46,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     started.stop()
 
 
+FINDING = """
+import json, sys
+import patternlake
+given = json.loads(sys.argv[1])
+spark = patternlake.session(None, "local[2]", database=None, settings=given["settings"])
+spark.sparkContext.setLogLevel("ERROR")
+patternlake.enable(spark, "small_cluster")
+told = {"views": sorted(row.viewName for row in spark.sql("SHOW VIEWS IN small_cluster").collect())}
+for question in given["asked"]:
+    told[question] = sorted(map(repr, spark.sql(question).collect()))
+print(json.dumps(told))
+"""
+
+
 def begun(folder: Path, master: str, settings: dict[str, str]) -> subprocess.Popen[str]:
     """A driver that runs all jobs and asks all questions; nothing fits into its process, so that tasks do it."""
     folder.mkdir()
@@ -61,7 +75,7 @@ def begun(folder: Path, master: str, settings: dict[str, str]) -> subprocess.Pop
 def told(driver: subprocess.Popen[str]) -> dict[str, Any]:
     said, wrong = driver.communicate()
     assert driver.returncode == 0, wrong[-3000:]
-    found: dict[str, Any] = json.loads(said)
+    found: dict[str, Any] = json.loads(said.splitlines()[-1])
     return found
 
 
@@ -94,3 +108,20 @@ def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(
     assert [question for question in here if there["seen"][question] != here[question]] == []
     # Those that are alive at the end, numbered as they came.
     assert set(there["tasks"]) in ({"driver", "0", "2"}, {"driver", "1", "2"})
+
+
+def test_a_metastore_keeps_the_lake_for_later_sessions(here: dict[str, Any], tmp_path: Path) -> None:
+    """One of Hive's, in a folder of its own (Derby), which one process at a time may open."""
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true",
+    }
+    there = told(begun(tmp_path / "work", "local[2]", settings))
+    assert [question for question in here if there["seen"][question] != here[question]] == []
+    asked = ["SELECT * FROM match_seq('s', 'a ; b', after_match => 'next')", "SELECT * FROM events"]
+    given = {"settings": settings | {"spark.sql.warehouse.dir": str(tmp_path / "work" / "warehouse")}, "asked": asked}
+    command = [sys.executable, "-c", FINDING, json.dumps(given)]
+    later = told(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path))
+    assert {"events", "publications", "s"} <= {*later["views"]}
+    assert [question for question in asked if later[question] != here[question][1]] == []
