@@ -63,12 +63,17 @@ def needs_spark(location: str) -> bool:
     StateError
         The location is a folder of this machine without a lake.
     """
+    refuse_no_lake(location)
+    return reader_without_spark(location) is None
+
+
+def refuse_no_lake(location: str) -> None:
+    """Refuse a folder of this machine that has no lake; errors as of `needs_spark`."""
     if has_scheme(location) and not location.startswith("file:"):
-        return True
+        return
     folder = plain(location) if has_scheme(location) else os.path.abspath(location)
     if not os.path.isdir(f"{folder}/{log_name(_PUBLICATIONS)}/_delta_log"):
         raise _no_lake(location)
-    return reader_without_spark(location) is None
 
 
 def write_file(location: str, objects: Mapping[tuple[str, str], Published]) -> str:

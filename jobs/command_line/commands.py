@@ -306,14 +306,15 @@ def status(
     from patternlake.jobs.command_line import status_lines
     from patternlake.jobs.command_line.local_spark import on_a_platform, spark_for
     from patternlake.jobs.configuration.file import Configuration
-    from patternlake.jobs.exporting import needs_spark
+    from patternlake.jobs.exporting import refuse_no_lake
     from patternlake.jobs.status import status as look
     from patternlake.jobs.status import status_without_spark
 
     with failing(verbose):
         configuration = Configuration.load(conf)
         reader = found = None
-        if not on_a_platform() and configuration.location is not None and not needs_spark(configuration.location):
+        if not on_a_platform() and configuration.location is not None:
+            refuse_no_lake(configuration.location)
             reader = reader_without_spark(configuration.location)
         if reader is not None:
             with suppress(UnreadableError):
