@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from patternlake.jobs.configuration.values import attribute_type
+from patternlake.jobs.starter import role_words
 from patternlake.jobs.starter.column_facts import COUNTED, ColumnFacts
 
 _UNIQUE = 0.93
 """Share of different values from which on each row is taken to have its own: counts are approximate."""
 _STRAYS = 0.01
 """Share of the values of a column of numbers that may be other texts."""
-_CODES = ("id", "uuid", "uid", "code", "no", "nr", "sku", "zip", "phone", "plate")
-"""Words of columns whose values are texts, though they may look like numbers."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _WHOLE_TYPES = ("tinyint", "smallint", "int", "bigint")
 
@@ -47,7 +47,7 @@ def has_strays(column: ColumnFacts) -> bool:
     numbers = column.reads.get("number", 0)
     if column.type != "string" or not numbers or column.reads.get("padded") or column.all_read_as("number"):
         return False
-    return column.strays("number") <= _STRAYS * numbers and hint(column, _CODES) < 0
+    return column.strays("number") <= _STRAYS * numbers and hint(column, role_words.CODE) < 0
 
 
 def missing_word(columns: Sequence[ColumnFacts]) -> str | None:
@@ -83,8 +83,10 @@ def in_words(column: ColumnFacts) -> str:
 
 
 def words(column: ColumnFacts) -> list[str]:
-    """The words of the name: of userName and user_name, user and name."""
-    return [word.lower() for word in _WORD.findall(column.name)]
+    """The words of the name, in lower case and without accents: of userName and user_name, user and name."""
+    apart = unicodedata.normalize("NFKD", column.name)
+    plain = "".join(sign for sign in apart if not unicodedata.combining(sign))
+    return [word.lower() for word in _WORD.findall(plain)]
 
 
 def hint(column: ColumnFacts, known: Sequence[str]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from patternlake.jobs.configuration.values import RESERVED
+from patternlake.jobs.starter import role_words
 from patternlake.jobs.starter.column_facts import MOMENT_FORMATS, ColumnFacts
 from patternlake.jobs.starter.column_readings import (
     attribute_type_of,
@@ -26,39 +27,6 @@ _ENOUGH = 0.9
 _FEW = 10
 """Of fewer rows, how often values repeat says nothing."""
 _MOST_NAMES = 5000
-
-_TIME_WORDS = (
-    "timestamp",
-    "time",
-    "ts",
-    "at",
-    "datetime",
-    "date",
-    "when",
-    "occurred",
-    "created",
-    "epoch",
-    "utc",
-    "day",
-)
-_NAME_WORDS = (
-    *("event", "activity", "action", "type", "name", "operation", "verb", "kind", "status", "state", "what"),
-    *("step", "page", "message", "topic", "code", "category", "letter"),
-)
-_KEY_WORDS = (
-    *("case", "trace", "user", "customer", "account", "session", "device", "client", "visitor", "member", "player"),
-    *("patient", "machine", "vehicle", "sensor", "card", "order", "subscriber", "employee", "host", "ip", "station"),
-    *("who", "entity", "key", "uid", "id"),
-)
-_CIRCUMSTANCE_WORDS = (
-    *("channel", "source", "medium", "browser", "platform", "campaign", "segment"),
-    *("country", "city", "region", "language", "currency"),
-)
-"""Texts that repeat as names of events do, and say where or how something happened, not what."""
-_NO_NAMES = ("first", "last", "full", "file", "host", "case", "trace", "user", "customer", "account", "country", "city")
-_STEP_WORDS = ("step",)
-_PROBABILITY_WORDS = ("probability", "prob", "confidence", "certainty", "likelihood")
-_PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 
 @dataclass(frozen=True)
@@ -149,7 +117,7 @@ def guess(columns: Sequence[ColumnFacts], *, options: bool = False) -> Guesses:
     keys = _keys(rest, 0 if named is None else named.distinct)
     used |= set(keys[0].columns) if keys else set()
     left = [column for column in columns if column.name not in used]
-    steps = tuple(_candidate(column) for column in left if is_whole(column) and hint(column, _STEP_WORDS) >= 0)
+    steps = tuple(_candidate(column) for column in left if is_whole(column) and hint(column, role_words.STEP) >= 0)
     probabilities = tuple(map(_candidate, filter(_is_probability, left)))
     if not (steps and probabilities):
         steps = probabilities = ()
@@ -168,7 +136,7 @@ def guess(columns: Sequence[ColumnFacts], *, options: bool = False) -> Guesses:
         else:
             taken = {each.name.lower() for each in attributes}
             attributes.append(_attribute(column, kind, missing, taken))
-    ids = tuple(_candidate(column) for column in rest if is_unique(column) and hint(column, ("id", "uuid", "uid")) >= 0)
+    ids = tuple(_candidate(column) for column in rest if is_unique(column) and hint(column, role_words.ID) >= 0)
     return Guesses(times, names, keys, ids, steps, probabilities, tuple(attributes), tuple(left_out), missing)
 
 
@@ -178,12 +146,14 @@ def _times(columns: Sequence[ColumnFacts]) -> tuple[Candidate, ...]:
         read = _as_moment(column)
         if read is not None:
             rank, expression, why = read
-            found.append(((rank, hint_order(column, _TIME_WORDS), place), Candidate(expression, why, (column.name,))))
-    whole = {column.name.lower(): column for column in columns if is_whole(column)}
-    parts = [whole[part] for part in _PARTS if part in whole]
-    if {"year", "month", "day"} <= set(whole):
-        given = ", ".join(whole[part].expression if part in whole else "0" for part in _PARTS)
-        used = tuple(column.name for column in parts)
+            found.append(
+                ((rank, hint_order(column, role_words.TIME), place), Candidate(expression, why, (column.name,)))
+            )
+    whole = {" ".join(words(column)): column for column in columns if is_whole(column)}
+    parts = [next((whole[word] for word in part if word in whole), None) for part in role_words.PARTS]
+    if all(parts[:3]):
+        given = ", ".join("0" if column is None else column.expression for column in parts)
+        used = tuple(column.name for column in parts if column is not None)
         why = f"put together of the columns {', '.join(used)}"
         found.append(((3, 0, 0), Candidate(f"make_timestamp({given})", why, used)))
     days = [column for column in columns if column.type == "date" or share(column, "day") >= _ENOUGH]
@@ -209,13 +179,13 @@ def _as_moment(column: ColumnFacts) -> tuple[int, str, str] | None:
         if share(column, "moment") >= _ENOUGH:
             return 1, column.expression, f"{told}; texts of times{_others(column, 'moment')}"
         for pattern in MOMENT_FORMATS:
-            if share(column, pattern) >= _ENOUGH and (pattern != "yyyyMMdd" or hint(column, _TIME_WORDS) >= 0):
+            if share(column, pattern) >= _ENOUGH and (pattern != "yyyyMMdd" or hint(column, role_words.TIME) >= 0):
                 other = [each for each in MOMENT_FORMATS if each != pattern and share(column, each) >= _ENOUGH]
                 why = f"{told}; texts like {pattern}{_others(column, pattern)}"
                 why += f"; may be {' or '.join(other)} as well" if other else ""
                 expression = f"to_timestamp({column.expression}, '{pattern}')"
                 return 2 if "H" in pattern else 4, expression, why
-    if is_whole(column) and hint(column, _TIME_WORDS) >= 0:
+    if is_whole(column) and hint(column, role_words.TIME) >= 0:
         for unit, function in (
             ("seconds", "timestamp_seconds"),
             ("milliseconds", "timestamp_millis"),
@@ -236,12 +206,12 @@ def _names(columns: Sequence[ColumnFacts]) -> tuple[Candidate, ...]:
             continue
         if column.rows >= _FEW and is_unique(column):
             continue
-        hinted = -1 if set(words(column)) & set(_NO_NAMES) else hint(column, _NAME_WORDS)
+        hinted = -1 if set(words(column)) & set(role_words.NO_NAME) else hint(column, role_words.NAME)
         if not text and hinted < 0:
             continue
-        order = hinted if hinted >= 0 else len(_NAME_WORDS)
+        order = hinted if hinted >= 0 else len(role_words.NAME)
         # Who did it is no name of what was done; where it was done is one sooner.
-        who, where = hint(column, _KEY_WORDS) >= 0, hint(column, _CIRCUMSTANCE_WORDS) >= 0
+        who, where = hint(column, role_words.KEY) >= 0, hint(column, role_words.CIRCUMSTANCE) >= 0
         doubt = 0 if hinted >= 0 else 2 if who else int(where)
         found.append(((doubt, not text, order, column.distinct < 2, column.distinct > 200, place), column))
     return tuple(_candidate(column) for _, column in sorted(found, key=lambda each: each[0]))
@@ -254,17 +224,17 @@ def _keys(columns: Sequence[ColumnFacts], names: int) -> tuple[Candidate, ...]:
             continue
         if is_unique(column) and column.rows >= _FEW:
             continue
-        hinted = hint(column, _KEY_WORDS)
+        hinted = hint(column, role_words.KEY)
         if hinted < 0 and (is_whole(column) or column.rows < _FEW or column.distinct <= names):
             # A number that repeats is an amount sooner than somebody.
             continue
-        found.append(((hinted if hinted >= 0 else len(_KEY_WORDS), place), column))
+        found.append(((hinted if hinted >= 0 else len(role_words.KEY), place), column))
     return tuple(_candidate(column) for _, column in sorted(found, key=lambda each: each[0]))
 
 
 def _is_probability(column: ColumnFacts) -> bool:
     """Whether all values are numbers from 0 to 1, under a name that says so."""
-    return column.values > 0 and share(column, "share") == 1 and hint(column, _PROBABILITY_WORDS) >= 0
+    return column.values > 0 and share(column, "share") == 1 and hint(column, role_words.PROBABILITY) >= 0
 
 
 def _attribute(column: ColumnFacts, kind: str, missing: str | None, taken: Iterable[str]) -> AttributeGuess:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,38 @@ def test_what_says_where_something_happened_is_no_name_where_another_text_repeat
 
 
 @pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("land", "Zeitpunkt", "Ereignis", "Kundennummer"), ("Zeitpunkt", "Ereignis", "Kundennummer")),
+        (("kanal", "datum", "aktion", "benutzer_id"), ("datum", "aktion", "benutzer_id")),
+        (("status", "zeit", "vorgang", "vorgangsnr"), ("zeit", "vorgang", "vorgangsnr")),
+        (("Währung", "zeitstempel", "Aktivität", "kunde"), ("zeitstempel", "`Aktivität`", "kunde")),
+        (("gruppe", "erstellt", "meldung", "GeräteNr"), ("erstellt", "meldung", "`GeräteNr`")),
+        (("ville", "horodatage", "événement", "utilisateur"), ("horodatage", "`événement`", "utilisateur")),
+        (("pays", "heure", "type_action", "numero_client"), ("heure", "type_action", "numero_client")),
+        (("ciudad", "fecha", "evento", "usuario"), ("fecha", "evento", "usuario")),
+        (("canal", "hora", "acción", "id_sesión"), ("hora", "`acción`", "`id_sesión`")),
+    ],
+)
+def test_words_of_other_languages_say_what_columns_are(
+    names: tuple[str, str, str, str], expected: tuple[str, str, str]
+) -> None:
+    other, time, what, who = names
+    columns = [
+        column(other, distinct=9),
+        column("menge", "bigint", distinct=500),
+        # A number, which is a time by its name alone.
+        column(time, "bigint", seconds=True),
+        column(who, distinct=90),
+        column(what, distinct=7),
+    ]
+    for given in (columns, columns[::-1]):
+        found = guess([each if each.name.isascii() else replace(each, expression=f"`{each.name}`") for each in given])
+        wanted = (f"timestamp_seconds({expected[0]})", *expected[1:])
+        assert roles(found) == wanted
+
+
+@pytest.mark.parametrize(
     ("kind", "expression"),
     [
         ("moment", "at"),
@@ -102,10 +135,19 @@ def test_a_text_of_a_number_is_cast_before_it_is_a_time() -> None:
     assert roles(found)[0] == "timestamp_seconds(CAST(epoch AS BIGINT))"
 
 
-def test_the_parts_of_a_time_are_put_together() -> None:
-    parts = [column(name, whole=True) for name in ("year", "month", "day", "hour", "minute")]
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("year", "month", "day", "hour", "minute"),
+        ("Jahr", "Monat", "Tag", "Stunde", "Minute"),
+        ("année", "mois", "jour", "heure", "minute"),
+        ("año", "mes", "día", "hora", "minuto"),
+    ],
+)
+def test_the_parts_of_a_time_are_put_together(names: tuple[str, ...]) -> None:
+    parts = [column(name, whole=True) for name in names]
     found = guess([*parts, column("what")])
-    assert roles(found)[0] == "make_timestamp(year, month, day, hour, minute, 0)"
+    assert roles(found)[0] == f"make_timestamp({', '.join(names)}, 0)"
     assert [each.name for each in found.attributes] == []
 
 
