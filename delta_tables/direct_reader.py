@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -44,7 +45,7 @@ _MANY_FILES = 8
 _WHOLE_BYTES = 16 << 10
 """Files of up to so many are read as a whole: what is asked next of one is read with it, as to open it takes longer."""
 _ONE_REQUEST_BYTES = 1 << 20
-"""Files of up to so many are had from a store by one request: a second one, for the footer, takes longer."""
+"""Files of up to so many are had from a store by one request, whatever is read of them: a second one takes longer."""
 _FEW_FILES = 8
 """Of no more, those at hand are looked through without a look at what the log tells of them."""
 
@@ -52,6 +53,18 @@ _FEW_FILES = 8
 @lru_cache(maxsize=1)
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, "patternlake-reading")
+
+
+@dataclass(frozen=True)
+class _Content:
+    """A small file of a store, as it is stored."""
+
+    buffer: pa.Buffer
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return int(self.buffer.size)
 
 
 class DirectReader:
@@ -264,6 +277,7 @@ class DirectReader:
         with self._open(table, file["path"], file["size_bytes"]) as source:
             rows = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(use_threads=False)
         self._count(file["size_bytes"])
+        self._cache.replace(self._content_key(table, file["path"]), None)
         rows = in_columns(rows, pa.schema([field for field in schema if field.name in rows.column_names]))
         for name in (told.removeprefix(OF_PARTITION) for told in file if told.startswith(OF_PARTITION)):
             if name not in rows.column_names:  # whoever wrote the file may have put it there as well
@@ -366,6 +380,10 @@ class DirectReader:
         """Open a file of so many bytes, which spares the store a request for them."""
         if self.on_disk:
             return pa.memory_map(f"{self._logs.folder(table)}/{path}")
+        key = self._content_key(table, path)
+        content: _Content | None = self._cache.peek(key)
+        if content is not None:
+            return pa.BufferReader(content.buffer)
         import pyarrow.fs as pa_fs
         from deltalake.fs import DeltaStorageHandler
 
@@ -374,7 +392,12 @@ class DirectReader:
         if size > _ONE_REQUEST_BYTES:
             return file
         with file:
-            return pa.BufferReader(file.read_buffer(size))
+            content = _Content(file.read_buffer(size))
+        self._cache.put(key, content)
+        return pa.BufferReader(content.buffer)
+
+    def _content_key(self, table: str, path: str) -> Hashable:
+        return self._location, table, path, "its content"
 
 
 def _find_buckets(where: Sequence[Condition]) -> Buckets:

@@ -18,6 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table_logs import Seen, UnreadableError, one_look
 from tests.object_store import BUCKET, ObjectStore, packages
 
@@ -102,6 +103,7 @@ from patternlake.delta_tables import store_merging, store_tables
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.opening import open_database
 from patternlake.jobs.configuration.file import Configuration
 given = json.loads(sys.argv[1])
@@ -377,6 +379,24 @@ def test_a_small_file_is_one_request(store: ObjectStore) -> None:
     assert reader.rows("letters", ["text", "number"]).sort_by("number") == rows.select(["text", "number"])
     read = [line for line in store.requests()[before:] if "_delta_log" not in line]
     assert sorted(line.split()[0] for line in read) == ["GET", "GET"]
+
+
+def test_a_file_is_read_once_whatever_is_asked_of_it(store: ObjectStore) -> None:
+    """What columns take, then those of a condition, then others, each of which reads a part of the file."""
+    location, options = f"s3://{BUCKET}/parts", store.options()
+    numbers = list(range(50_000))
+    rows = pa.table({"number": numbers, "name": [str(n % 7) for n in numbers], "text": [str(n) for n in numbers]})
+    write_deltalake(f"{location}/letters_log", rows, mode="append", storage_options=options)
+    reader = DirectReader(location, TableCache(1 << 26), options)
+    (whole,) = reader.files("letters")["size_bytes"].to_pylist()
+    assert 16 << 10 < whole < 1 << 20
+    before = len(store.requests())
+    assert 0 < reader.size("letters", columns=["name"]) < whole
+    named = reader.rows("letters", ["number"], [Condition("name", "=", "3")])
+    assert named["number"].to_pylist() == numbers[3::7]
+    assert reader.rows("letters", ["text"])["text"].to_pylist() == rows["text"].to_pylist()
+    read = [line for line in store.requests()[before:] if "_delta_log" not in line]
+    assert [line.split()[0] for line in read] == ["GET"]
 
 
 def test_a_call_looks_once_at_a_table(store: ObjectStore) -> None:
