@@ -122,11 +122,13 @@ def time_along(ax: Axes, label: str) -> None:
     # Without types of its own.
     made: Any = dates
     locator = made.AutoDateLocator(minticks=2, maxticks=_most_ticks(ax))
-    # Of these units, the locator's own intervals are for more ticks than narrow axes have room for.
-    for unit, interval in (
-        (made.MONTHLY, 12), (made.DAILY, 31), (made.HOURLY, 24), (made.MINUTELY, 60), (made.SECONDLY, 60),
+    # Of these units, the locator's own intervals are for more ticks than narrow axes have room for; and between 1 and 5
+    # minutes it has none, so that eight minutes got one tick.
+    for unit, intervals in (
+        (made.MONTHLY, (12,)), (made.DAILY, (31,)), (made.HOURLY, (24,)), (made.MINUTELY, (2, 60)),
+        (made.SECONDLY, (2, 60)),
     ):  # fmt: skip
-        locator.intervald[unit] = [*locator.intervald[unit], interval]
+        locator.intervald[unit] = sorted({*locator.intervald[unit], *intervals})
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(made.ConciseDateFormatter(locator))
     # What all times have in common stands between them and the label.

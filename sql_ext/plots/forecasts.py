@@ -72,7 +72,11 @@ def _likely(frame: drawing.Frame, threshold: float | None, ax: Axes | None) -> A
     places = range(len(found))
     ax.barh(places, found["probability"], height=0.75, color=drawing.COLOURS[0], lw=0)
     for place, (probability, state) in enumerate(zip(found["probability"], _states(found), strict=True)):
-        ax.text(probability + 0.01, place, f"{probability:.3g}   {state}", va="center", fontsize=9, color=drawing.INK)
+        told = f"{probability:.3g}   {state}"
+        ax.text(
+            probability + 0.01, place, told, va="center", fontsize=9, color=drawing.INK, zorder=5,
+            bbox={"facecolor": "white", "lw": 0, "pad": 1},
+        )  # fmt: skip
     ax.set_xlim(0, 1)
     ax.set_xlabel("probability of being completed")
     ax.set_ylabel("key")

@@ -84,10 +84,13 @@ def trends(
     edges = [drawing.MARK if position in chains[0] else "white" for position in positions]
     ax.scatter(xs, ys, s=70, color=drawing.COLOURS[0], edgecolors=edges, linewidths=1.6, zorder=4)
     if label is not None and len(positions) <= MOST_LABELS:
+        from matplotlib.patheffects import withStroke
+
         for position in positions:
             ax.annotate(
                 names[position], points[position], xytext=(7, 5), textcoords="offset points", fontsize=9,
                 color=drawing.INK, weight="bold" if position in chains[0] else "normal", zorder=5,
+                path_effects=[withStroke(linewidth=3, foreground="white")],
             )  # fmt: skip
     zone = None if events is None else drawing.zone(events)
     along = "position" if events is None else "time" if zone is None else f"time ({zone})"

@@ -156,9 +156,9 @@ class TestTimeline:
         middle = dates.num2date(ax.patches[0].get_x() + ax.patches[0].get_width() / 2)
         assert middle.strftime("%H:%M:%S") == "09:00:05"
 
-    @pytest.mark.parametrize("seconds", [3, 119, 7000, 130_000, 5_200_000])
+    @pytest.mark.parametrize("seconds", [3, 9, 119, 480, 660, 7000, 130_000, 5_200_000])
     @pytest.mark.parametrize("width", [3, 9])
-    def test_ticks_do_not_overlap(self, seconds: int, width: int) -> None:
+    def test_there_are_ticks_and_they_do_not_overlap(self, seconds: int, width: int) -> None:
         from matplotlib import pyplot
 
         begin = moment("09:12:31")
@@ -166,6 +166,8 @@ class TestTimeline:
         ax = plot.timeline(frame, ax=pyplot.subplots(figsize=(width, 3), layout="constrained")[1])
         ax.figure.canvas.draw()
         assert overlapping([*ax.get_xticklabels(), ax.xaxis.label, ax.xaxis.get_offset_text()]) == []
+        low, high = ax.get_xlim()
+        assert sum(low <= tick <= high for tick in ax.get_xticks()) >= (2 if width == 9 else 1)
 
     def test_of_many_lanes_so_many_are_named_as_have_room(self) -> None:
         from matplotlib import pyplot
