@@ -210,7 +210,9 @@ class Configuration(Section):
         try:
             text = file.read_text(encoding="utf-8")
         except FileNotFoundError:
-            raise ConfigurationError(f"{path}: there is no such configuration file") from None
+            raise ConfigurationError(
+                f"{path}: there is no such configuration file; patternlake init writes one"
+            ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"{path}: cannot be read as UTF-8 text: {error}") from None
         return cls.from_text(text, file=str(path), folder=file.resolve().parent)

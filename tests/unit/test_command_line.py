@@ -168,7 +168,7 @@ def test_a_usage_that_is_not_understood_gives_one_line_and_exit_code_2(
 
 def test_a_missing_configuration_is_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("status", "--conf", "nowhere.yaml") == 1
-    assert capsys.readouterr().err == "nowhere.yaml: there is no such configuration file\n"
+    assert capsys.readouterr().err == "nowhere.yaml: there is no such configuration file; patternlake init writes one\n"
 
 
 def test_status_of_a_place_without_a_lake_says_so_and_makes_none(
@@ -201,7 +201,8 @@ def test_an_unknown_object_is_refused_with_the_known_ones(conf: Path, capsys: py
 def test_each_job_is_a_command_of_its_own(job: str) -> None:
     command = [sys.executable, "-m", f"patternlake.jobs.{job}", "--conf", "nowhere.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "nowhere.yaml: there is no such configuration file\n")
+    told = "nowhere.yaml: there is no such configuration file; patternlake init writes one\n"
+    assert (done.returncode, done.stderr) == (1, told)
 
 
 def test_maintenance_has_nothing_to_rebuild(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
