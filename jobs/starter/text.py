@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,9 @@ FORMATS = tuple(format for format in _ALL_FORMATS if format != "delta")
 """Of files that are no table."""
 NO_TIME = "CAST(NULL AS TIMESTAMP)"
 """Stands where no column looks like a time; all rows go to quarantine until it is changed."""
-_COLUMN = 48
+_WIDTH = 88
+"""Characters of a line, at most, unless one word is longer."""
+_COLUMN = 36
 """Comments behind a key begin here, if the key is not longer."""
 _SHOWN_NAMES = 8
 _SHOWN_CANDIDATES = 3
@@ -67,15 +70,15 @@ class Starter:
         key = " PARTITION BY key" if self.guesses.keys else ""
         pattern = f"{first} ; {second}{key} WITHIN 1 DAY".replace("'", "''")
         stream = self.source.name.replace("'", "''")
-        return f"SELECT key, first_time, last_time FROM match_seq('{stream}', '{pattern}') LIMIT 10"
+        return f"SELECT key, first_time, last_time\nFROM match_seq('{stream}', '{pattern}')\nLIMIT 10"
 
 
 def commands(starter: Starter) -> list[str]:
-    """What to run next."""
-    told = [f"patternlake check --conf {starter.conf}", f"patternlake run all --conf {starter.conf}"]
+    """What to run next, for a shell; of the question, which is in quotes, a line each."""
+    told = [f"patternlake {verb} --conf {starter.conf}" for verb in ("check", "run all")]
     question = starter.question
     if question is not None and not _FOR_SHELL.search(question):
-        told.append(f'patternlake sql --conf {starter.conf} "{question}"')
+        told.append(f'patternlake sql --conf {starter.conf} "\n{textwrap.indent(question, "  ")}"')
     return told
 
 
@@ -101,7 +104,8 @@ def report(starter: Starter) -> list[str]:
     lines += [f"  left out: {name} {why}" for name, why in guesses.left_out]
     if starter.file is not None:
         lines.append(f"written: {starter.file}; look it over, then")
-    return [*lines, *[f"  {command}" for command in commands(starter)]]
+    told = [each for line in lines for each in _wrap(line, "    ")]
+    return [*told, *(f"  {line}" for command in commands(starter) for line in command.splitlines())]
 
 
 def as_yaml(starter: Starter) -> str:
@@ -111,59 +115,68 @@ def as_yaml(starter: Starter) -> str:
 
 def _lines(starter: Starter) -> Iterator[str]:
     guesses, source = starter.guesses, starter.source
-    yield f"# A first configuration, guessed from {starter.looked_at}."
+    yield from _comment(f"A first configuration, guessed from {starter.looked_at}.")
     yield "# Look at what it guessed, change what is wrong, then:"
-    yield from (f"#   {command}" for command in commands(starter))
+    yield f"#   patternlake check --conf {starter.conf}"
+    yield f"#   patternlake run all --conf {starter.conf}"
+    yield f"#   patternlake sql --conf {starter.conf}"
+    if starter.question is not None:
+        yield "# and ask:"
+        yield from textwrap.indent(f"{starter.question};", "#   ").splitlines()
     yield "# All keys are on the page 'Configuration'."
-    yield _line("database: patternlake", "tables and views are registered under this name")
+    yield from _line("database: patternlake", "tables and views are registered under this name")
     if "table" in source.section:
-        yield "# location: ./lake"
-        yield "#   folder or object-store address of PatternLake's tables; left out: the catalog's own place"
+        yield from _line("# location: ./lake", "folder or object-store address of the tables; left out: the catalog's")
     else:
-        yield _line("location: ./lake", "folder or object-store address of PatternLake's tables")
+        yield from _line("location: ./lake", "folder or object-store address of the tables")
     yield "streams:"
     yield f"  {scalar(source.name)}:"
-    yield f"    source: {_flow(_source_keys(starter))}"
+    yield from _entry("    ", "source", _source_keys(starter))
     if source.schema is not None:
-        yield _line(f"    schema: {scalar(source.schema)}", "the files name no columns: give them names here")
+        yield from _entry("    ", "schema", source.schema)
+        yield "    #   the files name no columns: give them names here"
     yield from _role("time", guesses.times, NO_TIME, "no column looks like a time: write its expression")
-    yield _line("    timezone: UTC", "of times without a zone, such as Europe/Berlin")
+    yield from _line("    timezone: UTC", "of times without a zone, such as Europe/Berlin")
     yield from _role("name", guesses.names, "'event'", "no column looks like what happened: write its expression")
     if starter.names:
         shown = [f"{_short(name)} ({count:,})" for name, count in starter.names[:_SHOWN_NAMES]]
         more = ", …" if len(starter.names) > _SHOWN_NAMES else ""
-        yield f"    #   the commonest: {', '.join(shown)}{more}"
+        yield from _comment(f"  the commonest: {', '.join(shown)}{more}", "    ")
     if guesses.keys:
         yield from _role("key", guesses.keys, "", "")
     else:
-        yield _line("    # key: …", "whose event it is: a user, a case, a machine; no column looks like it")
+        yield from _line("    # key: …", "whose event it is: a user, a case, a machine; no column looks like it")
     if guesses.steps:
         yield from _role("step", guesses.steps, "", "")
         yield from _role("probability", guesses.probabilities, "", "")
     if guesses.ids:
         why = f"known repeats go to quarantine ({guesses.ids[0].why})"
-        yield _line(f"    # event_id: {scalar(guesses.ids[0].expression)}", why)
+        yield from _line(f"    # event_id: {scalar(guesses.ids[0].expression)}", why)
     if guesses.attributes:
         yield "    attributes:"
         for each in guesses.attributes:
-            value = each.type if each.expression is None else _flow({"type": each.type, "expr": each.expression})
-            yield _line(f"      {scalar(each.name)}: {value}", each.why)
-    yield from (f"    # left out: {_one_line(name)} {why}" for name, why in guesses.left_out)
-    yield _line("    # allowed_lateness: 1 day", "how far an event may lie behind those of earlier runs; left out: 0")
+            value = each.type if each.expression is None else {"type": each.type, "expr": each.expression}
+            *lines, last = _entry("      ", each.name, value)
+            yield from (*lines, *_line(last, each.why, "      "))
+    for name, why in guesses.left_out:
+        yield from _comment(f"left out: {_one_line(name)} {why}", "    ")
+    lateness = "how far an event may lie behind those of earlier runs; left out: 0"
+    yield from _line("    # allowed_lateness: 1 day", lateness)
     yield "sketches:"
     sketch = {"keyed": True} if guesses.keys else {}
-    yield _line(f"  {scalar(source.name)}: {_flow(sketch)}", "for match_seq and match_exists")
+    yield from _line(f"  {scalar(source.name)}: {_flow(sketch)}", "for match_seq and match_exists")
 
 
 def _role(role: str, candidates: Sequence[Candidate], none: str, advice: str) -> Iterator[str]:
     """The lines of one key: the first candidate, and the others as comments."""
     if not candidates:
-        yield _line(f"    {role}: {scalar(none)}", advice)
+        yield from _line(f"    {role}: {scalar(none)}", advice)
         return
     first, *others = candidates
-    yield _line(f"    {role}: {scalar(first.expression)}", first.why)
+    *lines, last = _entry("    ", role, first.expression)
+    yield from (*lines, *_line(last, first.why, "    "))
     for other in others[:_SHOWN_CANDIDATES]:
-        yield _line(f"    #   or {scalar(other.expression)}", other.why)
+        yield from _line(f"    #   or {scalar(other.expression)}", other.why)
 
 
 def _source_keys(starter: Starter) -> dict[str, Any]:
@@ -191,8 +204,35 @@ def _flow(value: dict[str, Any]) -> str:
     return text.rstrip("\n")
 
 
-def _line(text: str, comment: str) -> str:
-    return f"{text.ljust(_COLUMN - 1)} # {_one_line(comment)}"
+def _entry(indent: str, key: str, value: Any) -> Iterator[str]:
+    """A key and its value on one line if they fit; else a line for each key of the value, or parts of a long text."""
+    line = f"{indent}{scalar(key)}: {_flow(value) if isinstance(value, dict) else scalar(value)}"
+    if len(line) <= _WIDTH:
+        yield line
+        return
+    text = yaml.safe_dump({key: value}, allow_unicode=True, width=_WIDTH - len(indent) - 8, sort_keys=False)
+    yield from textwrap.indent(text, indent).splitlines()
+
+
+def _line(text: str, comment: str, indent: str | None = None) -> Iterator[str]:
+    """A line with a comment behind it, or below it where that is too wide."""
+    line = f"{text.ljust(_COLUMN - 1)} # {_one_line(comment)}"
+    if len(line) <= _WIDTH:
+        yield line
+        return
+    yield text
+    spaces = text[: len(text) - len(text.lstrip())] if indent is None else indent
+    yield from _comment(f"{'    ' if '# ' in text[:8] else '  '}{_one_line(comment)}", spaces)
+
+
+def _comment(text: str, indent: str = "") -> Iterator[str]:
+    """A comment of as many lines as it takes; the further ones are indented as the first is."""
+    inner = text[: len(text) - len(text.lstrip())]
+    yield from (f"{indent}# {line}" for line in _wrap(text, inner, _WIDTH - len(indent) - 2))
+
+
+def _wrap(text: str, indent: str, width: int = _WIDTH) -> list[str]:
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _one_line(text: str) -> str:

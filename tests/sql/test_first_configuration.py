@@ -98,9 +98,9 @@ def test_from_a_table_to_an_answer(
     assert "the commonest: cart (2), leave (2), help (1), pay (1)" in text
 
     assert command("check", "--conf", "shop.yaml") == 0, capsys.readouterr().err
-    shown = capsys.readouterr().out
-    assert "6 rows read: 6 would be events, 0 would go to quarantine" in shown
-    assert re.search(r"2025-03-03 09:04:00 Z +ann +help +NULL", shown)
+    checked = capsys.readouterr().out
+    assert "6 rows read: 6 would be events, 0 would go to quarantine" in checked
+    assert re.search(r"2025-03-03 09:04:00 Z +ann +help +NULL", checked)
     assert not spark.catalog.databaseExists("patternlake")
 
     place = text.replace("# location: ./lake", "location: ./lake").replace("database: patternlake", "database: first")
@@ -110,8 +110,9 @@ def test_from_a_table_to_an_answer(
     assert (summaries[0]["job"], summaries[0]["rows_out"]) == ("ingest", 6)
     stood = patternlake.status(spark, "shop.yaml")
     assert (stood[0].job, stood[0].object, stood[0].rows_out) == ("ingest", "clicks", 6)
-    question = next(line for line in told.err.splitlines() if "patternlake sql" in line)
-    assert command(*shlex.split(question)[1:], "--format", "csv") == 0, capsys.readouterr().err
+    shown = re.search(r'patternlake sql [^"]*"[^"]*"', told.err)
+    assert shown
+    assert command(*shlex.split(shown[0])[1:], "--format", "csv") == 0, capsys.readouterr().err
     assert capsys.readouterr().out.splitlines()[1:] == [
         "ann,2025-03-03 09:00:00,2025-03-03 09:20:00",
         "ben,2025-03-03 09:02:00,2025-03-03 09:31:00",
@@ -143,7 +144,7 @@ def test_numbers_with_other_texts_become_null_there_and_names_are_counted_exactl
     text = capsys.readouterr().out
     assert re.search(r"name: page +# string, 105 different$", text, re.M)
     assert re.search(
-        r"amount: \{type: double, expr: try_cast\(amount AS DOUBLE\)\} +# string, 626 different; 5 that are no "
+        r"amount: \{type: double, expr: try_cast\(amount AS DOUBLE\)\}\n +#   string, 626 different; 5 that are no "
         "numbers, such as 'free', become NULL$",
         text,
         re.M,

@@ -13,7 +13,7 @@ from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.starter.column_facts import ColumnFacts
 from patternlake.jobs.starter.found_source import FoundSource, _csv
 from patternlake.jobs.starter.guesses import Guesses, guess
-from patternlake.jobs.starter.text import Starter, as_yaml, commands, report
+from patternlake.jobs.starter.text import NO_TIME, Starter, as_yaml, commands, report
 
 ROWS = 1000
 
@@ -302,9 +302,41 @@ def test_what_is_told_ends_with_what_to_run() -> None:
     assert commands(found) == [
         "patternlake check --conf c.yaml",
         "patternlake run all --conf c.yaml",
-        "patternlake sql --conf c.yaml \"SELECT key, first_time, last_time FROM match_seq('clicks', "
-        "'pay ; ''Not Paid'' PARTITION BY key WITHIN 1 DAY') LIMIT 10\"",
+        'patternlake sql --conf c.yaml "\n'
+        "  SELECT key, first_time, last_time\n"
+        "  FROM match_seq('clicks', 'pay ; ''Not Paid'' PARTITION BY key WITHIN 1 DAY')\n"
+        '  LIMIT 10"',
     ]
+
+
+def test_no_line_is_wider_than_a_page() -> None:
+    long = "what_the_column_of_a_warehouse_is_called_" * 2
+    strays = column(long, number=ROWS - 5, words={"n/a": 2, "unknown": 3})
+    parts = [replace(column(name, whole=True), expression=f"`{long}`.{name}") for name in ("year", "month", "day")]
+    schema = ", ".join(f"c{number} STRING" for number in range(1, 30))
+    for found in (
+        starter(
+            AT,
+            WHAT,
+            WHO,
+            strays,
+            names=tuple((f"{long} {n}", n) for n in range(9, 0, -1)),
+            format="csv",
+            path="/data/*.csv",
+            options={"header": True},
+        ),
+        starter(column("seen", "date"), AT, WHAT, column("id", "bigint", distinct=ROWS), column(long, "array<string>")),
+        starter(*parts, WHAT, schema=schema, format="csv", path=f"/data/{long}/*.csv", options={"header": True}),
+        starter(column("x", "double")),
+    ):
+        written, told = as_yaml(found), report(found)
+        stream = Configuration.from_text(written).streams["clicks"]
+        # A line with a word that is wider alone may be.
+        assert [line for line in (*written.splitlines(), *told) if len(line) > 88 and long not in line] == []
+        assert stream.time == (found.guesses.times[0].expression if found.guesses.times else NO_TIME)
+        assert stream.ddl == found.source.schema
+        for each in found.guesses.attributes:
+            assert each.expression is None or stream.expression(each.name) == each.expression
 
 
 def test_names_that_a_shell_would_read_are_put_into_no_command() -> None:
