@@ -184,7 +184,10 @@ def _types(tokens: list[Token]) -> list[Token]:
     done: list[Token] = []
     for at, token in enumerate(tokens):
         cast = at > 0 and (tokens[at - 1].text == "::" or (tokens[at - 1].word == "AS" and _in_cast(tokens, at - 1)))
-        sized = at + 1 < len(tokens) and tokens[at + 1].text == "("  # VARCHAR(7) is known to Spark
+        following = tokens[at + 1] if at + 1 < len(tokens) else None
+        if following and following.kind == "string" and TYPES.get(token.text.lower()) == "STRING":
+            continue  # VARCHAR 'a' is 'a'
+        sized = following is not None and following.text == "("  # VARCHAR(7) is known to Spark
         known = TYPES.get(token.text.lower()) if cast and not sized else None
         done.append(Token("word", known) if known else token)
     return done

@@ -29,6 +29,7 @@ def written(tmp_path: Path, name: str, text: str) -> Path:
         ("SELECT concat_ws('', 'a', '''b''')", r"SELECT concat_ws ( '' , 'a' , '\'b\'' )"),
         ("SELECT CAST(z AS varchar), z::int4", "SELECT CAST ( z AS STRING ) , z :: INT"),
         ("SELECT CAST(z AS varchar(7))", "SELECT CAST ( z AS varchar ( 7 ) )"),
+        ("SELECT VARCHAR 'a', DATE '2026-01-01'", "SELECT 'a' , DATE '2026-01-01'"),
         (
             "SELECT * FROM t MATCH_RECOGNIZE (DEFINE a AS v > 0 PATTERN (a+) ORDER BY v, w DESC NULLS FIRST)",
             "SELECT * FROM t MATCH_RECOGNIZE ( ORDER BY v NULLS LAST , w DESC NULLS FIRST PATTERN ( a + ) "
@@ -123,6 +124,20 @@ def test_risingwave(tmp_path: Path) -> None:
     assert case.expected == Rows([["1", "1"]])
     assert [view.name for view in case.views] == ["t", "mv", "t", "mv"]
     assert "WHERE ts <= (SELECT max(ts) - 5 FROM" in case.views[2].sql
+
+
+def test_within_of_risingwave_is_a_comparison_of_times(tmp_path: Path) -> None:
+    text = (
+        "statement ok\ncreate table t (id int, ts int, v int);\n\nstatement ok\ncreate materialized view mv as\n"
+        "select * from t match_recognize (\n  partition by id order by ts measures a.ts as ts\n"
+        "  pattern (a b c+) within 3\n  define a as a.v > 0, b as b.v < 0 or b.v > 9\n);\n\n"
+        "query I\nselect * from mv;\n----\n1\n"
+    )
+    case = only(risingwave.read_files(written(tmp_path, "match_recognize_within.slt", text)))
+    assert case.views[-1].sql.endswith(
+        "pattern ( a b c + ) DEFINE a AS ( a . v > 0 ) AND ts - FIRST ( ts ) <= 3 , "
+        "b AS ( b . v < 0 or b . v > 9 ) AND ts - FIRST ( ts ) <= 3 , c AS ( TRUE ) AND ts - FIRST ( ts ) <= 3 )"
+    )
 
 
 def test_zetasql(tmp_path: Path) -> None:
