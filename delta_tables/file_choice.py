@@ -69,6 +69,15 @@ def _meet(least: pa.ChunkedArray, greatest: pa.ChunkedArray, ranges: Sequence[tu
     return pa.chunked_array([pa.array(meets, mask=pc.or_(pc.is_null(least), pc.is_null(greatest)).to_numpy())])
 
 
+def _lie_within(least: pa.ChunkedArray, greatest: pa.ChunkedArray, ranges: Sequence[tuple[int, int]]) -> pa.Array:
+    """Whether bounds lie within one of some ranges, NULL where there are none."""
+    first, last = (np.array(ends, np.int64) for ends in zip(*ranges, strict=True))
+    low, high = (np.asarray(pc.fill_null(in_micros(each), 0).to_numpy(), np.int64) for each in (least, greatest))
+    place = np.minimum(np.searchsorted(last, low), len(last) - 1)
+    within = (first[place] <= low) & (high <= last[place])
+    return pa.array(within, mask=pc.or_(pc.is_null(least), pc.is_null(greatest)).to_numpy())
+
+
 def _may_be_open(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
     """The files that may hold NULL or a value above one in a column."""
     nulls, greatest = f"null_count.{condition.column}", _greatest(files[f"max.{condition.column}"])
@@ -84,12 +93,15 @@ def certain(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
     if f"partition.{condition.column}" in files.column_names:
         return np.ones(files.num_rows, np.bool_)  # it has chosen the files
     low, high, nulls = (f"{said}.{condition.column}" for said in ("min", "max", "null_count"))
-    if not {low, high, nulls, "num_records"} <= set(files.column_names) or condition.operator in ("in", "in ranges"):
+    if not {low, high, nulls, "num_records"} <= set(files.column_names) or condition.operator == "in":
         return np.zeros(files.num_rows, np.bool_)
     least, greatest = files[low], _greatest(files[high])
     if not (pa.types.is_integer(least.type) or pa.types.is_timestamp(least.type)):
         return np.zeros(files.num_rows, np.bool_)  # bounds of texts may be shortened, numbers be none
     some, none = pc.greater(files[nulls], 0), pc.equal(files[nulls], files["num_records"])
+    if condition.operator == "in ranges":
+        holds = pc.and_kleene(pc.invert(some), _lie_within(least, greatest, condition.value))
+        return np.asarray(pc.fill_null(holds, False).to_numpy(zero_copy_only=False), np.bool_)
     value = _scalar(condition.value, least.type)
     if condition.operator == "null or >":
         holds = pc.or_kleene(none, pc.greater(least, value))

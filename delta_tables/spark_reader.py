@@ -91,7 +91,7 @@ def _column(column: Column, condition: Condition, moment: bool) -> Column:
         return column.isin(*condition.value) if condition.value else F.lit(False)
     if condition.operator == "in ranges":
         bounds = [[_literal(bound, moment) for bound in pair] for pair in condition.value]
-        return reduce(Column.__or__, [column.between(low, high) for low, high in bounds], F.lit(False))
+        return _any_of([column.between(low, high) for low, high in bounds])
     value = _literal(condition.value, moment)
     if condition.operator == "=":
         return column == value
@@ -100,6 +100,14 @@ def _column(column: Column, condition: Condition, moment: bool) -> Column:
     if condition.operator == "<=":
         return column <= value
     return column.isNull() | (column > value)
+
+
+def _any_of(conditions: Sequence[Column]) -> Column:
+    """The condition that one of several holds: a tree of little depth, as Spark follows it by recursion."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else F.lit(False)
+    middle = len(conditions) // 2
+    return _any_of(conditions[:middle]) | _any_of(conditions[middle:])
 
 
 def _literal(value: Any, moment: bool) -> Column:

@@ -17,7 +17,6 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.visibility import published_rows
-from patternlake.udfs.blocks import block_of
 from patternlake.udfs.partitions import number_partitions, order_of
 from patternlake.udfs.record_batches import in_micros
 
@@ -44,8 +43,7 @@ def few_bytes(db: Database, table: str, where: Sequence[Condition], columns: Seq
 
 def of_stream(publication: Publication, first: int, last: int) -> list[Condition]:
     """The conditions on the published events of a stream at the positions first to last, both included."""
-    blocks = between("block", block_of(max(1, first)), block_of(max(1, last)))
-    return [*published_rows(TABLES["events"], publication), *blocks, *between("position", first, last)]
+    return [*published_rows(TABLES["events"], publication), *between("position", first, last)]
 
 
 def in_partition_order(events: pa.Table, remembered: pa.Table | None, by: Sequence[str]) -> pa.Table:

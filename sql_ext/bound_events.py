@@ -13,10 +13,10 @@ from pyspark.sql.types import StructType
 
 from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.state_reader import Condition, among, between
+from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.declaration import schema_of
-from patternlake.sql_ext.event_conditions import event_conditions
+from patternlake.sql_ext.event_conditions import event_conditions, in_blocks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.measured_rows import found_schema
 from patternlake.udfs.attributes import attribute_columns, is_attribute, stored_type, type_of
@@ -92,7 +92,7 @@ def _at(positions: np.ndarray) -> list[Condition]:
     if not len(positions):
         return between("position", 0, 0)
     blocks = sorted({block_of(int(position)) for position in np.unique(positions)})
-    return [among("block", blocks), *between("position", int(positions.min()), int(positions.max()))]
+    return [*in_blocks(blocks), *between("position", int(positions.min()), int(positions.max()))]
 
 
 def _bound(measures: PatternMeasures, bindings: pa.MapArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

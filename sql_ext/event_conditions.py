@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.visibility import visible_rows
+from patternlake.udfs.blocks import positions_in
 from patternlake.udfs.requests import BatchRange
 
 _MOST_NAMES = 1000
@@ -26,3 +27,9 @@ def event_conditions(
         where.append(among("name", sorted(names)))
     where += between("time", from_time, to_time)
     return where
+
+
+def in_blocks(blocks: Iterable[int]) -> list[Condition]:
+    """The conditions on the events of some blocks of positions, which ascend."""
+    ranges = positions_in(blocks)
+    return between("position", *ranges[0]) if len(ranges) == 1 else [Condition("position", "in ranges", tuple(ranges))]

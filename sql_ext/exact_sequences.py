@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.state_reader import Condition, StateReader, among, list_touched
+from patternlake.delta_tables.state_reader import Condition, StateReader, list_touched
 from patternlake.sql_ext.answering.answers import Dealt, by_tasks
-from patternlake.sql_ext.event_conditions import event_conditions
+from patternlake.sql_ext.event_conditions import event_conditions, in_blocks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.measured_rows import found_schema
 from patternlake.sql_ext.sketch_descent import Place, descend, shown_in
@@ -90,7 +90,7 @@ def conditions(reads: SketchReads, wanted: Candidates, request: SketchRequest | 
     request = reads.request if request is None else request
     names = wanted.names if request.tokens_are_names else None
     where = event_conditions(reads.events, names=names)
-    where.append(among("block", wanted.blocks))
+    where += in_blocks(wanted.blocks)
     if request.one_key:
         where.append(Condition("key", "=", request.key))
     return where

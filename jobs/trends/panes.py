@@ -25,7 +25,6 @@ from patternlake.delta_tables.visibility import published_rows
 from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
 from patternlake.jobs import few
 from patternlake.udfs.arrays import IntArray
-from patternlake.udfs.blocks import block_of
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.batch import (
@@ -105,7 +104,7 @@ class PanesRead:
                 position = np.arange(begin, end + 1)
                 time = position
             else:
-                rows = reader.rows("events", ("time",), (*self.stream, *_positions(begin, end)))
+                rows = reader.rows("events", ("time",), (*self.stream, *between("position", begin, end)))
                 time = position = pc.cast(rows["time"], pa.int64()).to_numpy()
             parts.append(np.unique(windows.panes(position, time), return_counts=True))
         return _add_up(parts)
@@ -121,7 +120,7 @@ class PanesRead:
         windows, last = self.windows, self.last
         if windows.counted:
             first, last = max(first, low * windows.pane + 1), min(last, (high + 1) * windows.pane)
-        where = [*self.stream, *_positions(first, last)]
+        where = [*self.stream, *between("position", first, last)]
         if windows.width and not windows.counted:
             where += between("time", low * windows.pane, (high + 1) * windows.pane - 1)
         return where
@@ -241,10 +240,6 @@ def _deal_out(read: PanesRead, reader: DirectReader, parallelism: int) -> DealtP
 
 def _former(last: Publication) -> tuple[Condition, ...]:
     return (*published_rows(TABLES["trend_vertices"], last), Condition("kind", "=", EVENT))
-
-
-def _positions(first: int, last: int) -> list[Condition]:
-    return [*between("block", block_of(first), block_of(last)), *between("position", first, last)]
 
 
 def _add_up(parts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:

@@ -18,7 +18,7 @@ from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.tables.event_statistics import EventStatisticsReader
-from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.events import EventsReader, add_attributes
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.visibility import visible
 from patternlake.jobs.maintain.attribute_counts import describe
@@ -299,6 +299,7 @@ def test_forgetting_removes_what_a_rebuild_left(lake: Database, name: str) -> No
 
 def test_attributes_are_described_anew_once_the_stream_has_grown_by_a_tenth(lake: Database, name: str) -> None:
     reader = EventStatisticsReader(lake)
+    add_attributes(lake, {"x": "double"})
     told = []
     for batch, (first, last) in enumerate([(1, 10), (11, 11), (12, 12)], start=1):
         positions = list(range(first, last + 1))

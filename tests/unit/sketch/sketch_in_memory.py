@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from patternlake.delta_tables.file_choice import truth
 from patternlake.delta_tables.state_reader import Condition, Fold
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.kept_attributes import read_attributes
@@ -57,17 +58,15 @@ class Tree:
                 "tokens": pa.array([[name] for name in names], pa.list_(pa.string())),
             }
         )
-        blocks = count >> block_bits
+        self.block_bits = block_bits
         named = events.select(["position", "time", "key", "tokens"])
         self.attributes = {"x": ("double", x or [None] * len(names)), **(others or {})}
         values = [
             [(name, None if of[number] is None else str(of[number])) for name, (_, of) in self.attributes.items()]
             for number in count
         ]
-        written = (
-            named.append_column("name", pa.array(names, pa.string()))
-            .append_column("block", pa.array(blocks, pa.int64()))
-            .append_column("attributes", pa.array(values, pa.map_(pa.string(), pa.string())))
+        written = named.append_column("name", pa.array(names, pa.string())).append_column(
+            "attributes", pa.array(values, pa.map_(pa.string(), pa.string()))
         )
         self.stored = read_attributes(written, {name: kind for name, (kind, _) in self.attributes.items()})
         self.blocks_read: list[int] = []
@@ -108,10 +107,12 @@ class Tree:
         for one in where:
             if one.column in ("stream_id", "from_batch", "to_batch", "batch_id"):
                 continue
-            values = one.value if one.operator == "in" else (one.value,)
-            kept = kept.filter(pa.compute.is_in(kept[one.column], pa.array(list(values), kept[one.column].type)))
-            if table == "events" and one.column == "block":
-                self.blocks_read += values
+            kept = kept.filter(pa.array(truth(kept[one.column], one)))
+        placed = [one for one in where if one.column == "position"]
+        if table == "events" and placed:
+            positions = self.stored["position"]
+            lie = np.logical_and.reduce([truth(positions, one) for one in placed])
+            self.blocks_read += np.unique((positions.to_numpy()[lie] - 1) >> self.block_bits).tolist()
         if table == "sketch_nodes":
             self.read += sum(map(len, kept["node"].to_pylist()))
         return kept.select(list(columns))
