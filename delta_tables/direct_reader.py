@@ -28,9 +28,19 @@ from numpy.typing import NDArray
 from patternlake.delta_tables import written_rows
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.file_choice import certain, choose_files
-from patternlake.delta_tables.file_rows import OF_PARTITION, Buckets, FileColumns, describe_files, holding, in_columns
+from patternlake.delta_tables.file_rows import OF_PARTITION, FileColumns, describe_files, holding, in_columns
 from patternlake.delta_tables.known_answers import KnownAnswers
-from patternlake.delta_tables.layout import BUCKETS, KEY, buckets_of, lie_by_key, of_buckets, rows_by_bucket, rows_in
+from patternlake.delta_tables.layout import (
+    BUCKETS,
+    GROUP_ROWS,
+    KEY,
+    Part,
+    describe_groups,
+    lie_by_key,
+    lies_by_key,
+    part_of_keys,
+    rows_in,
+)
 from patternlake.delta_tables.log_copies import store_threads
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
 from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made
@@ -118,28 +128,37 @@ class DirectReader:
         """Return the bytes of the files that may hold rows which satisfy all conditions; of columns, about.
 
         Of files by key, rows that are few are in few row groups: of these alone the columns are read that no condition
-        is on.
+        is on. What keys take of them, the largest one tells.
         """
         files = self.files(table, where)
         if few is None or not columns:
             return self._size(table, files, where, columns)
         judged = [each.column for each in where if not certain(files, each).all()]
         others = [name for name in columns if name not in judged]
-        groups = pc.if_else(lie_by_key(files["path"]), BUCKETS, 1)
+        groups = pc.if_else(lie_by_key(files["path"]), _most_groups(files), 1)
         share = min(1.0, few / max(1, pc.sum(groups).as_py() or 0))
         return self._size(table, files, where, judged) + int(share * self._size(table, files, where, others))
 
     def _size(self, table: str, files: pa.Table, where: Sequence[Condition], columns: Sequence[str]) -> int:
-        sizes = stored = files["size_bytes"]
-        buckets = _find_buckets(where)
-        if buckets is not None:
-            part = pc.divide(pc.multiply(sizes, len(buckets)), BUCKETS)
-            sizes = pc.if_else(lie_by_key(files["path"]), part, sizes)
-        whole = int(pc.sum(sizes).as_py() or 0)
-        if not columns or not whole:
+        whole = int(pc.sum(files["size_bytes"]).as_py() or 0)
+        keys = _find_keys(where)
+        if not whole or (keys is None and not columns):
             return whole
-        largest = int(pc.index(stored, pc.max(stored)).as_py())
-        return int(whole * self._share(table, files["path"][largest].as_py(), stored[largest].as_py(), columns))
+        by_key = lie_by_key(files["path"])
+        if keys is not None and pc.any(by_key).as_py():
+            mine = int(pc.sum(files["size_bytes"].filter(by_key)).as_py() or 0)
+            whole += int(mine * self._share_of_keys(table, _largest(files.filter(by_key)), keys)) - mine
+        if not columns:
+            return whole
+        largest = _largest(files)
+        return int(whole * self._share(table, largest["path"], largest["size_bytes"], columns))
+
+    def _share_of_keys(self, table: str, file: Mapping[str, Any], keys: Sequence[str]) -> float:
+        """The part of the rows of a file by key that is read for some keys: one row group at least."""
+        groups = self._read_groups(table, file)
+        rows = groups["rows"].to_numpy()
+        found = part_of_keys(groups, keys).groups or (int(np.argmax(rows)),)
+        return float(rows[list(found)].sum() / max(1, rows.sum()))
 
     def writer_version(self, table: str) -> int:
         """Return the version of Delta's protocol that writers of a table must know."""
@@ -188,7 +207,7 @@ class DirectReader:
             """What conditions leave of files."""
             if files.num_rows > _FEW_FILES:
                 files = log.chosen(where) if files is log.files else choose_files(files, where)
-            return self._left(table, log.schema, files, columns, where, _find_buckets(where))
+            return self._left(table, log.schema, files, columns, where)
 
         return self._answers.get(question, log, left, fold)
 
@@ -202,10 +221,8 @@ class DirectReader:
 
         Of files by key at least those of the buckets that are listed.
         """
-        buckets, asked = listed.buckets, _find_buckets(where)
-        if asked is not None:
-            buckets = asked if buckets is None else tuple({*asked} & {*buckets})
-        return self._left(listed.table, listed.schema, choose_files(listed.files, where), columns, where, buckets)
+        files = choose_files(listed.files, where)
+        return self._left(listed.table, listed.schema, files, columns, where, listed.buckets)
 
     def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what is made of a table's rows, once for each version; nobody may change it."""
@@ -218,9 +235,9 @@ class DirectReader:
         files: pa.Table,
         columns: Sequence[str],
         where: Sequence[Condition],
-        buckets: Buckets,
+        buckets: tuple[int, ...] = (),
     ) -> pa.Table:
-        """What conditions leave of files; of files by key, at least those of some buckets."""
+        """What conditions leave of files; of files by key, at least the rows of some buckets, where these are given."""
         wanted = pa.schema([schema.field(name) for name in dict.fromkeys([*columns, *(c.column for c in where)])])
         whole = [self._at_hand(table, path) for path in files["path"].to_pylist()]
         missing = [place for place, rows in enumerate(whole) if rows is None]
@@ -245,21 +262,33 @@ class DirectReader:
         files: pa.Table,
         columns: Sequence[str],
         where: Sequence[Condition],
-        buckets: Buckets,
+        buckets: tuple[int, ...],
     ) -> list[pa.Table]:
         """What conditions leave of files that they have chosen, of which no column is read that nobody needs."""
         schema = pa.schema([stored.field(name) for name in columns])
+        keys = _find_keys(where)
         open_to = [(condition, ~certain(files, condition)) for condition in where]
 
         def read(numbered: tuple[int, Mapping[str, Any]]) -> pa.Table:
             place, file = numbered
-            reading = FileColumns(self, table, file, stored, of_buckets(file["path"], buckets))
+            part = self._part(table, file, buckets, keys)
+            if part == Part():
+                return schema.empty_table()
+            reading = FileColumns(self, table, file, stored, part)
             kept = reading.holding([condition for condition, open_ in open_to if open_[place]])
             if kept is not None and not len(kept):
                 return schema.empty_table()
             return reading.rows(kept, schema)
 
         return self._each(read, list(enumerate(describe_files(files))))
+
+    def _part(
+        self, table: str, file: Mapping[str, Any], buckets: tuple[int, ...], keys: Sequence[str] | None
+    ) -> Part | None:
+        """What is read of a file for some keys, of some buckets; None: all of it."""
+        if not lies_by_key(file["path"]) or (keys is None and not buckets):
+            return None
+        return Part(buckets=buckets) if keys is None else part_of_keys(self._read_groups(table, file), keys, buckets)
 
     def _each(self, read: Callable[[_File], pa.Table], files: Sequence[_File]) -> list[pa.Table]:
         if not self.on_disk and len(files) > 1:
@@ -311,57 +340,57 @@ class DirectReader:
         return rows, pc.min(files[told[1]]).as_py(), pc.max(files[told[2]]).as_py()
 
     def columns(
-        self, table: str, file: Mapping[str, Any], columns: Sequence[str], schema: pa.Schema, buckets: Buckets = None
+        self, table: str, file: Mapping[str, Any], columns: Sequence[str], schema: pa.Schema, part: Part | None = None
     ) -> dict[str, pa.ChunkedArray]:
         """Return columns of a file, of those that `files` gives; texts as dictionaries where they are stored so."""
         path = file["path"]
-        written = written_rows.many(f"{self._logs.folder(table)}/{path}") if buckets is None else None
+        written = written_rows.many(f"{self._logs.folder(table)}/{path}") if part is None else None
         if written is not None and {*columns} <= {*written.column_names}:
             return {name: written[name] for name in columns}
-        keys = {name: (self._location, table, path, name, buckets) for name in columns}
+        keys = {name: (self._location, table, path, name, part) for name in columns}
         found = {name: self._cache.peek(key) for name, key in keys.items()}
         missing = [name for name, column in found.items() if column is None]
         if missing:
-            for name, column in self._read(table, file, missing, schema, buckets).items():
+            for name, column in self._read(table, file, missing, schema, part).items():
                 found[name] = pa.Table.from_arrays([column], names=[name])
                 self._cache.put(keys[name], found[name])
         return {name: column.column(0) for name, column in found.items() if column is not None}
 
     def _read(
-        self, table: str, file: Mapping[str, Any], columns: Sequence[str], schema: pa.Schema, buckets: Buckets
+        self, table: str, file: Mapping[str, Any], columns: Sequence[str], schema: pa.Schema, part: Part | None
     ) -> dict[str, pa.ChunkedArray]:
         logger.debug("reading %s of %s", columns, file["path"])
         with self._open(table, file["path"], file["size_bytes"]) as source:
-            found, size = columns_of_file(source, columns, schema, buckets)
+            found, size = columns_of_file(source, columns, schema, part)
         self._count(size)
         return found
 
-    def count(self, table: str, file: Mapping[str, Any], buckets: Buckets = None) -> int:
+    def count(self, table: str, file: Mapping[str, Any], part: Part | None = None) -> int:
         """Return how many rows a file has, of those that `files` gives."""
-        known = file.get("num_records") if buckets is None else None
+        known = file.get("num_records") if part is None else None
         if known is None:  # whoever wrote it kept no statistics, or only some rows count
             with self._open(table, file["path"], file["size_bytes"]) as source:
-                return rows_in(pq.read_metadata(source), buckets)
+                return rows_in(pq.read_metadata(source), part)
         return int(known)
 
-    def rows_by_bucket(self, table: str, file: Mapping[str, Any]) -> Mapping[int, int]:
-        """Return how many rows a file by key has of each bucket, in its order; {} where all are in memory."""
+    def row_groups(self, table: str, file: Mapping[str, Any]) -> pa.Table | None:
+        """Return what `describe_groups` tells of a file by key; None where all of its rows are in memory."""
         if written_rows.many(f"{self._logs.folder(table)}/{file['path']}") is not None:
-            return {}
+            return None
+        return self._read_groups(table, file)
 
+    def _read_groups(self, table: str, file: Mapping[str, Any]) -> pa.Table:
         def read() -> pa.Table:
             with self._open(table, file["path"], file["size_bytes"]) as source:
-                counts = rows_by_bucket(pq.read_metadata(source))
-            return pa.table({"bucket": [*counts], "rows": [*counts.values()]})
+                return describe_groups(pq.read_metadata(source))
 
-        told = self._cache.get((self._location, table, file["path"], "its buckets"), read)
-        return dict(zip(told["bucket"].to_pylist(), told["rows"].to_pylist(), strict=True))
+        return self._cache.get((self._location, table, file["path"], "its row groups"), read)
 
     def judged(
-        self, table: str, path: str, buckets: Buckets, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
+        self, table: str, path: str, part: Part | None, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
     ) -> NDArray[np.bool_]:
         """Return which rows of a file satisfy a condition, judged where that is not known yet."""
-        key = (self._location, table, path, buckets, condition)
+        key = (self._location, table, path, part, condition)
         found: NDArray[np.bool_] = self._cache.get(key, lambda: pa.table({"holds": judge()}))["holds"].to_numpy()
         return found
 
@@ -400,11 +429,19 @@ class DirectReader:
         return self._location, table, path, "its content"
 
 
-def _find_buckets(where: Sequence[Condition]) -> Buckets:
-    """The buckets of the keys that conditions ask for; None: of all."""
+def _find_keys(where: Sequence[Condition]) -> tuple[str, ...] | None:
+    """The keys that conditions ask for; None: all."""
     for condition in where:
         if condition.column == KEY and condition.operator in ("=", "in"):
-            keys = condition.value if condition.operator == "in" else [condition.value]
-            found = np.unique(buckets_of(pa.array(keys, pa.string())))
-            return tuple(found.tolist()) if len(found) < BUCKETS else None
+            return tuple(condition.value) if condition.operator == "in" else (condition.value,)
     return None
+
+
+def _most_groups(files: pa.Table) -> pa.Array:
+    """How many row groups files by key have, about."""
+    return pc.max_element_wise(pc.divide(files["num_records"], GROUP_ROWS), BUCKETS)
+
+
+def _largest(files: pa.Table) -> Mapping[str, Any]:
+    place = int(pc.index(files["size_bytes"], pc.max(files["size_bytes"])).as_py())
+    return {name: files[name][place].as_py() for name in ("path", "size_bytes")}

@@ -10,16 +10,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.delta_tables.file_choice import truth
-from patternlake.delta_tables.layout import lies_by_key
+from patternlake.delta_tables.layout import Part, lies_by_key
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.udfs.record_batches import in_schema
 
 _TOLD = ("path", "size_bytes", "num_records")
-Buckets = tuple[int, ...] | None
 OF_PARTITION = "partition."
 """What the names of partition columns begin with in what delta-rs tells of files."""
-_BUCKETS_APART = 2
-"""Of a file whose rows lie in no more than this part of its buckets, these are read, and not all of it."""
+_GROUPS_APART = 2
+"""Of a file whose rows lie in no more than this part of its row groups, these are read, and not all of it."""
 _MOST_VALUES = 64
 """Of a condition with more values it is not kept which rows satisfy it: it will hardly come again."""
 
@@ -28,18 +27,18 @@ class ColumnReader(Protocol):
     """Reads columns of the files of tables."""
 
     def columns(
-        self, table: str, file: Mapping[str, Any], columns: Sequence[str], schema: pa.Schema, buckets: Buckets
+        self, table: str, file: Mapping[str, Any], columns: Sequence[str], schema: pa.Schema, part: Part | None
     ) -> dict[str, pa.ChunkedArray]:
         """Return columns of a file."""
 
-    def count(self, table: str, file: Mapping[str, Any], buckets: Buckets) -> int:
+    def count(self, table: str, file: Mapping[str, Any], part: Part | None) -> int:
         """Return how many rows a file has."""
 
-    def rows_by_bucket(self, table: str, file: Mapping[str, Any]) -> Mapping[int, int]:
-        """Return how many rows a file by key has of each bucket, in its order; {} where all are in memory."""
+    def row_groups(self, table: str, file: Mapping[str, Any]) -> pa.Table | None:
+        """Return what `describe_groups` tells of a file by key; None where all of its rows are in memory."""
 
     def judged(
-        self, table: str, path: str, buckets: Buckets, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
+        self, table: str, path: str, part: Part | None, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
     ) -> NDArray[np.bool_]:
         """Return which rows of a file satisfy a condition, judged where that is not known yet."""
 
@@ -53,15 +52,15 @@ class FileColumns:
         Reads the file, of those of a table, as `describe_files` tells of it.
     schema
         Of the table.
-    buckets
+    part
         As of `columns_of_file`.
     """
 
     def __init__(
-        self, reader: ColumnReader, table: str, file: Mapping[str, Any], schema: pa.Schema, buckets: Buckets = None
+        self, reader: ColumnReader, table: str, file: Mapping[str, Any], schema: pa.Schema, part: Part | None = None
     ) -> None:
         self._reader, self._table, self._file, self._schema = reader, table, file, schema
-        self._buckets = buckets
+        self._part = part
         self._columns: dict[str, pa.ChunkedArray] = {}
 
     def holding(self, where: Sequence[Condition]) -> pa.Array | None:
@@ -77,12 +76,12 @@ class FileColumns:
 
         # Bounds move with each batch, and are quickly judged; names stay, and each has to be looked at.
         if condition.operator == "in" and len(condition.value) <= _MOST_VALUES:
-            return self._reader.judged(self._table, self._file["path"], self._buckets, condition, judge)
+            return self._reader.judged(self._table, self._file["path"], self._part, condition, judge)
         return judge()
 
     def rows(self, numbers: pa.Array | None, schema: pa.Schema) -> pa.Table:
         """Some columns of rows of these numbers, which ascend, or of all."""
-        apart = [] if numbers is None or not self._is_unread(schema.names) else self._by_bucket(numbers.to_numpy())
+        apart = [] if numbers is None or not self._is_unread(schema.names) else self._by_group(numbers.to_numpy())
         if not apart:
             found = [_take(self._column(field.name, schema.names), numbers, field.type) for field in schema]
             return pa.Table.from_arrays(found, schema=schema)
@@ -91,29 +90,27 @@ class FileColumns:
     def _is_unread(self, names: Sequence[str]) -> bool:
         return any(name not in self._columns and f"{OF_PARTITION}{name}" not in self._file for name in names)
 
-    def _by_bucket(self, numbers: NDArray[np.int64]) -> list[tuple[FileColumns, pa.Array]]:
-        """What is read of each bucket that rows of these numbers are of, and their numbers in it.
+    def _by_group(self, numbers: NDArray[np.int64]) -> list[tuple[FileColumns, pa.Array]]:
+        """What is read of each row group that rows of these numbers are of, and their numbers in it.
 
-        Nothing where the file does not lie by key, or so many buckets are wanted that to read all of it costs no more.
+        Nothing where the file does not lie by key, or so many are wanted that to read all of it costs no more.
         """
-        path = self._file["path"]
-        if self._buckets is not None or not lies_by_key(path):
+        if self._part is not None or not lies_by_key(self._file["path"]):
             return []
-        counts = self._reader.rows_by_bucket(self._table, self._file)
-        if not counts:
+        groups = self._reader.row_groups(self._table, self._file)
+        if groups is None:
             return []
-        ends = np.cumsum([*counts.values()])
+        ends = np.cumsum(groups["rows"].to_numpy())
         of = np.searchsorted(ends, numbers, "right")
         wanted = np.unique(of)
-        if _BUCKETS_APART * len(wanted) > len(counts):
+        if _GROUPS_APART * len(wanted) > len(ends):
             return []
         found = []
-        for place in wanted.tolist():
-            bucket, end = [*counts][place], int(ends[place])
-            begin = end - counts[bucket]
-            part = FileColumns(self._reader, self._table, self._file, self._schema, (bucket,))
+        for group in wanted.tolist():
+            begin, end = int(ends[group - 1]) if group else 0, int(ends[group])
+            part = FileColumns(self._reader, self._table, self._file, self._schema, Part(groups=(group,)))
             part._columns = {name: column.slice(begin, end - begin) for name, column in self._columns.items()}
-            found.append((part, pa.array(numbers[of == place] - begin)))
+            found.append((part, pa.array(numbers[of == group] - begin)))
         return found
 
     def _column(self, name: str, together: Sequence[str]) -> pa.ChunkedArray:
@@ -121,13 +118,13 @@ class FileColumns:
         if name not in self._columns:
             partition = f"{OF_PARTITION}{name}"
             if partition in self._file:
-                count = self._reader.count(self._table, self._file, self._buckets)
+                count = self._reader.count(self._table, self._file, self._part)
                 value = pa.scalar(self._file[partition], self._schema.field(name).type)
                 self._columns[name] = pa.chunked_array([pa.repeat(value, count)])
             else:
                 stored = [other for other in dict.fromkeys(together) if f"{OF_PARTITION}{other}" not in self._file]
                 wanted = [other for other in stored if other not in self._columns]
-                self._columns |= self._reader.columns(self._table, self._file, wanted, self._schema, self._buckets)
+                self._columns |= self._reader.columns(self._table, self._file, wanted, self._schema, self._part)
         return self._columns[name]
 
 

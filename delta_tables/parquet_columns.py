@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from patternlake.delta_tables.layout import Layout, groups_of, row_groups, rows_in
+from patternlake.delta_tables.layout import Layout, Part, groups_of, row_groups, rows_in
 
 _DICTIONARY = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _LOOKED_AT = 8192
@@ -25,7 +25,7 @@ _NO_DICTIONARY = {"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"}
 
 
 def columns_of_file(
-    source: pa.NativeFile, columns: Sequence[str], schema: pa.Schema, buckets: Sequence[int] | None = None
+    source: pa.NativeFile, columns: Sequence[str], schema: pa.Schema, part: Part | None = None
 ) -> tuple[dict[str, pa.ChunkedArray], int]:
     """Read columns, texts as numbers of a dictionary where they are stored so; those that lack are NULL.
 
@@ -35,8 +35,8 @@ def columns_of_file(
         The file.
     columns, schema
         Which columns, and the types of all of the table.
-    buckets
-        Of a file by key: only the rows of these buckets. None: all rows.
+    part
+        Of a file by key: which of its rows. None: all rows.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def columns_of_file(
         In the types of `schema`, and the bytes that they take in the file.
     """
     metadata = pq.read_metadata(source)
-    groups, rows = groups_of(metadata, buckets), rows_in(metadata, buckets)
+    groups, rows = groups_of(metadata, part), rows_in(metadata, part)
     chunks = _chunks(metadata, groups)
     coded = [name for name in columns if schema.field(name).type == pa.string() and _is_coded(chunks.get(name, []))]
     file = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded or None, coerce_int96_timestamp_unit="us")
@@ -71,7 +71,7 @@ def sizes_of_columns(source: pa.NativeFile) -> pa.Table:
 def write_file(rows: pa.Table, place: str, layout: Layout, buckets: Mapping[int, int] | None = None) -> None:
     """Write a file; packed, whole numbers and moments as differences from their neighbours, as by Spark.
 
-    What lies by key gets a row group for each of `buckets`, of which `by_key` counted the rows.
+    What lies by key gets row groups for each of `buckets`, of which `by_key` counted the rows.
 
     Columns of which all values are NULL are left out, which readers take for the same: each takes a millisecond.
     Packed texts that hardly repeat are written by their lengths. Measured: a dictionary that is given up after a while

@@ -55,8 +55,8 @@ class ListedFiles:
     table: str
     schema: pa.Schema
     files: pa.Table
-    buckets: tuple[int, ...] | None = None
-    """Of files by key, those of which rows are read, see `layout`; None: all."""
+    buckets: tuple[int, ...] = ()
+    """Of files by key, those of which rows are read, see `layout`; none: all."""
 
 
 class StateReader(Protocol):
