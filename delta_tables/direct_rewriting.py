@@ -148,12 +148,14 @@ def merge(
 ) -> bool:
     """Merge the small files of some partitions, each partition's into one; a single one that is to lie by key, too.
 
+    Files of neighbouring partitions that become one lie in the first of these, and hold the rows of all.
+
     Parameters
     ----------
     folder
         Of the Delta table.
     partitions
-        By name of a partition column: its value.
+        By name of a partition column: its value, or a range of values of partitions that are to be one.
     layout
         How rows lie in files.
     largest
@@ -177,11 +179,7 @@ def merge(
         schema = pa.schema(table.schema().to_arrow())
         actions: list[AddAction | RemoveAction] = []
         for values in partitions:
-            places = [
-                place
-                for place, file in enumerate(listed)
-                if all(file[f"{OF_PARTITION}{name}"] == value for name, value in values.items())
-            ]
+            places = choose_partitions(listed, values)
             mine = [listed[place] for place in places]
             small = small and sum(file["size_bytes"] for file in mine) <= most_bytes
             if not small:
@@ -193,6 +191,24 @@ def merge(
 
     retrying(folder, commit)
     return small
+
+
+def choose_partitions(files: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> list[int]:
+    """The places of the files of a partition, or of neighbouring ones, as `merge` takes them; in their order."""
+    partitions = [partition_of(file) for file in files]
+    places = [place for place, partition in enumerate(partitions) if is_among(partition, values)]
+    return sorted(places, key=lambda place: [partitions[place][name] for name in values])
+
+
+def is_among(partition: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    """Tell whether a partition is one, or one of neighbours, as `merge` takes them."""
+    pairs = [(partition[name], value) for name, value in values.items()]
+    return all(mine in value if isinstance(value, range) else mine == value for mine, value in pairs)
+
+
+def partition_of(file: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a file's partition, by the names of its columns."""
+    return {name.removeprefix(OF_PARTITION): file[name] for name in file if name.startswith(OF_PARTITION)}
 
 
 def _rewritten(
@@ -316,14 +332,16 @@ def _in_place_of(
     """
     if files:
         parent, partition = os.path.dirname(files[0]["path"]), files[0]
-    given = {
-        name.removeprefix(OF_PARTITION): value
-        for name, value in (partition or {}).items()
-        if name.startswith(OF_PARTITION)
-    }
-    texts, now = partition_texts(given), int(time.time() * 1000)
+    given, now = partition_of(partition or {}), int(time.time() * 1000)
     actions: list[AddAction | RemoveAction] = [
-        RemoveAction(file["path"], changing, now, size=file["size_bytes"], partition_values=texts) for file in files
+        RemoveAction(
+            file["path"],
+            changing,
+            now,
+            size=file["size_bytes"],
+            partition_values=partition_texts(partition_of(file)),
+        )
+        for file in files
     ]
     if rows.num_rows:
         place = Place.of(table, layout=layout, folder=folder)

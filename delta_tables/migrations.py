@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 16
+SCHEMA_VERSION = 17
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -195,6 +195,13 @@ def _typed_attributes(database: Database) -> None:
     written.option("overwriteSchema", "true").partitionBy(*table.partitions).save(place)
 
 
+def _merged_blocks(database: Database) -> None:
+    """Version 17: files of `events` may hold the positions of several blocks, of which the column tells the first.
+
+    Nothing changes but what readers of former versions would miss: they look for positions by their block.
+    """
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
@@ -211,6 +218,7 @@ MIGRATIONS: dict[int, Callable[[Database], None]] = {
     14: _waits,
     15: _quiet_alerts,
     16: _typed_attributes,
+    17: _merged_blocks,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

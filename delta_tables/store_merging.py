@@ -18,7 +18,7 @@ from deltalake import DeltaTable, PostCommitHookProperties
 from deltalake.transaction import AddAction, RemoveAction
 
 from patternlake.delta_tables import store_tables
-from patternlake.delta_tables.file_rows import OF_PARTITION
+from patternlake.delta_tables.direct_rewriting import choose_partitions, partition_of
 from patternlake.delta_tables.log_copies import LAST_CHECKPOINT
 from patternlake.delta_tables.state_reader import ListedFiles
 from patternlake.delta_tables.table_logs import look_anew
@@ -49,7 +49,7 @@ def merge(
     table
         The table.
     partitions
-        By name of a partition column: its value.
+        As of `direct_rewriting.merge`.
     largest
         Bytes of a file above which it is no small one.
     most_bytes
@@ -65,7 +65,8 @@ def merge(
     with reader.copied_log(table.name) as (folder, opened):
         files = pa.table(opened.get_add_actions(flatten=True))
         files = files.filter(pc.less(files["size_bytes"], largest)).sort_by("modification_time")
-        crowded = [_of_partition(files, values) for values in partitions]
+        listed = files.to_pylist()
+        crowded = [files.take(pa.array(choose_partitions(listed, values), pa.int64())) for values in partitions]
         if any((pc.sum(some["size_bytes"]).as_py() or 0) > most_bytes for some in crowded):
             return False
         place = Place.of(opened, layout=table.layout, folder=folder, held=False)
@@ -88,24 +89,26 @@ def put_checkpoint(database: Database, table: Table) -> None:
     look_anew(table.name)
 
 
-def _of_partition(files: pa.Table, values: Mapping[str, Any]) -> pa.Table:
-    for name, value in values.items():
-        column = files[f"{OF_PARTITION}{name}"]
-        files = files.filter(column.is_null() if value is None else pc.equal(column, value))
-    return files
-
-
 def _in_one(reader: DirectReader, table: Table, files: pa.Table, place: Place) -> list[AddAction | RemoveAction]:
-    """Write the rows of a partition's files as one, beside the copy of the log; what the log has to say of them."""
+    """Write the rows of some files as one, beside the copy of the log; what the log has to say of them.
+
+    It lies in the partition of the first of them.
+    """
     options = tuple(sorted(reader.place[1].items()))
     listed = ListedFiles(reader.place[0], options, table.name, place.schema, files)
     rows = reader.rows_of(listed, place.schema.names)
-    values = {name: files[f"{OF_PARTITION}{name}"][0].as_py() for name in place.partitions}
-    texts = partition_texts(values)
+    named = [(file, partition_of(file)) for file in files.to_pylist()]
+    values = named[0][1]
     merged = place.file(rows, parent_folder(values), values, changing=False)
     gone = [
-        RemoveAction(path, False, merged.modification_time, size=size, partition_values=texts)
-        for path, size in zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True)
+        RemoveAction(
+            file["path"],
+            False,
+            merged.modification_time,
+            size=file["size_bytes"],
+            partition_values=partition_texts(mine),
+        )
+        for file, mine in named
     ]
     return [*gone, merged]
 

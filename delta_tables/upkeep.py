@@ -11,19 +11,21 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.delta_tables import direct_rewriting, phases, store_merging, timestamps, writes
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import WRITER_VERSION
-from patternlake.delta_tables.layout import Layout, should_lie_by_key
+from patternlake.delta_tables.direct_rewriting import is_among
+from patternlake.delta_tables.file_rows import OF_PARTITION
+from patternlake.delta_tables.layout import Layout, lie_by_key, should_lie_by_key
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.state_reader import among
 from patternlake.delta_tables.table_logs import one_look
+from patternlake.udfs.blocks import BLOCK_BITS, SPAN_BLOCKS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from patternlake.delta_tables.database import Database
     from patternlake.delta_tables.table import Table
 
@@ -38,6 +40,8 @@ _SMALL = 512 << 20
 
 _FEW_BYTES = 64 << 20
 """Small files of a partition that take no more are merged in the driver's process."""
+
+_SPAN_ROWS = SPAN_BLOCKS << BLOCK_BITS
 
 _AT_ONCE = 64
 """Partitions whose files are merged in one commit; other writers wait meanwhile."""
@@ -77,7 +81,9 @@ def _tidy(database: Database, tables: Sequence[Table], streams: Collection[int])
         lock = database.lock(table.name)
         files = database.direct.files(table.name, where)
         many = MERGED_FILES if database.direct.on_disk else MERGED_OBJECTS
-        crowded = _find_crowded(table, files, many, directly=lock is not None)
+        spans = _find_full_spans(table, files)
+        found = _find_crowded(table, files, many, directly=lock is not None)
+        crowded = [values for values in found if not any(is_among(values, span) for span in spans)]
         old = database.direct.created(table.name) < timestamps.now() - RETENTION
         unneeded = old and database.direct.unneeded(table.name)
         if crowded or unneeded:
@@ -98,6 +104,10 @@ def _tidy(database: Database, tables: Sequence[Table], streams: Collection[int])
             writes.compact(
                 database.spark, database.log(table.name), conditions, table.writing, lock=lock, directly=merge
             )
+        for span in spans:
+            phases.at(f"merging files of {table.name}")
+            # One at a time: others commit in between.
+            _merge_span(database, table, span)
         if unneeded:
             phases.at(f"removing files of {table.name}")
             writes.vacuum(database.spark, database.log(table.name), lock=lock)
@@ -116,6 +126,17 @@ def _tidy_objects(database: Database, table: Table, crowded: Sequence[Mapping[st
     if database.direct.commits_behind(table.name) >= store_merging.MOST_COMMITS:
         store_merging.put_checkpoint(database, table)
     return True
+
+
+def _merge_span(database: Database, table: Table, span: Mapping[str, Any]) -> None:
+    """Merge the files of a span, where that can be done without Spark; else it is left as it is."""
+    assert database.direct is not None
+    most: Any = {"largest": _SMALL, "most_bytes": _FEW_BYTES}
+    if database.direct.on_disk:
+        merge = partial(direct_rewriting.merge, partitions=[span], layout=table.layout, **most)
+        writes.merge_directly(database.lock(table.name), merge)
+    elif database.direct.writer_version(table.name) <= WRITER_VERSION:
+        store_merging.merge(database, table, [span], **most)
 
 
 def _through_spark(database: Database, table: Table, streams: Collection[int]) -> None:
@@ -153,6 +174,34 @@ def _find_crowded(table: Table, files: pa.Table, enough: int, *, directly: bool)
     few_bytes = pc.less_equal(counted["size_bytes_sum"], _FEW_BYTES)
     rows = counted.filter(pc.or_kleene(many, pc.and_kleene(counted["unordered_any"], few_bytes))).to_pylist()
     return [{name: row[f"partition.{name}"] for name in table.partitions} for row in rows]
+
+
+def _find_full_spans(table: Table, files: pa.Table) -> list[dict[str, Any]]:
+    """The spans of positions that are full and have several files, by their partitions; of keys, and of few bytes."""
+    if table.layout is not Layout.BY_KEY or "max.position" not in files.column_names:
+        return []
+    by_key = pc.or_(lie_by_key(files["path"]), should_lie_by_key(files, table.layout))
+    stream, block = (files[f"{OF_PARTITION}{name}"] for name in ("stream_id", "block"))
+    spans = pa.table(
+        {
+            "stream": stream,
+            "span": pc.divide(block, SPAN_BLOCKS),
+            "bytes": files["size_bytes"],
+            "by_key": by_key,
+            "last": files["max.position"],
+        }
+    )
+    known = spans.group_by("stream").aggregate([("last", "max")])
+    last = dict(zip(known["stream"].to_pylist(), known["last_max"].to_pylist(), strict=True))
+    counted = spans.group_by(["stream", "span"]).aggregate([("bytes", "sum"), ("by_key", "any"), ("span", "count")])
+    return [
+        {"stream_id": row["stream"], "block": range(row["span"] * SPAN_BLOCKS, (row["span"] + 1) * SPAN_BLOCKS)}
+        for row in counted.to_pylist()
+        if row["span_count"] > 1
+        and row["by_key_any"]
+        and row["bytes_sum"] <= _FEW_BYTES
+        and (last[row["stream"]] or 0) >= (row["span"] + 1) * _SPAN_ROWS
+    ]
 
 
 def _condition(values: dict[str, Any]) -> str:

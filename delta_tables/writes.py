@@ -327,6 +327,11 @@ def compact(
         _retrying(f"compaction of {table}", chosen.executeCompaction, lock)
 
 
+def merge_directly(lock: CommitLock | None, merge: Callable[[str], bool]) -> bool:
+    """Merge files of the table in a folder without Spark, where its lock is to be had for that; whether it is done."""
+    return _directly(lock, merge)
+
+
 def vacuum(spark: SparkSession, table: str, *, lock: CommitLock | None = None) -> None:
     """Remove files that no version within Delta's own retention needs."""
     before = str(spark.conf.get(_LISTING_TASKS, str(_MOST_LISTING_TASKS)))

@@ -19,7 +19,7 @@ from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.timestamps import ISO
 from patternlake.delta_tables.visibility import visible, visible_text
 from patternlake.udfs.attributes import column_of, stored_type, type_of
-from patternlake.udfs.blocks import BLOCK_BITS, block_of
+from patternlake.udfs.blocks import BLOCK_BITS, SPAN_BLOCKS, block_of
 from patternlake.udfs.equal_shares import equal_shares
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ TABLE = Table(
     comment="The accepted events of every stream, by position.",
     columns=(
         Column("stream_id", "INT", "number of the stream"),
-        Column("block", "INT", f"(position - 1) >> {BLOCK_BITS}"),
+        Column("block", "INT", f"the first block of 2^{BLOCK_BITS} positions that the row's file holds"),
         Column("position", "BIGINT", "arrival rank in the stream, from 1"),
         Column("time", "TIMESTAMP", "event time"),
         Column("step", "BIGINT", "integer step of a probabilistic stream"),
@@ -122,9 +122,8 @@ class EventsReader:
         return self._database.table(TABLE.name).where(visible(TABLE, publication))
 
     def between(self, publication: Publication, first: int, last: int) -> DataFrame:
-        """Return the events at positions first to last, both included; other blocks are not read."""
-        blocks = F.col("block").between(block_of(first), block_of(last))
-        return self.published(publication).where(blocks & F.col("position").between(first, last))
+        """Return the events at positions first to last, both included; files of others are not read."""
+        return self.published(publication).where(F.col("position").between(first, last))
 
     def in_runs(self, publication: Publication, first: int, last: int, events: int) -> DataFrame:
         """Return the events at positions first to last so that each of Spark's tasks reads neighbours.
@@ -142,7 +141,11 @@ class EventsReader:
         """
         low, high = block_of(first), block_of(max(first, last))
         most = max(1, min(_MOST_RUNS, (last - first + 1) // events))
-        blocks = [(low + begin, low + end) for begin, end in equal_shares(high + 1 - low, most) if begin < end]
+        # A file may hold a span, which several runs would read.
+        width = SPAN_BLOCKS if high - low >= _MOST_RUNS // 2 * SPAN_BLOCKS else 1
+        low, high = low // width, high // width
+        shares = [(low + begin, low + end) for begin, end in equal_shares(high + 1 - low, most) if begin < end]
+        blocks = [(begin * width, end * width) for begin, end in shares]
         runs = [
             self.between(publication, max(first, (begin << BLOCK_BITS) + 1), min(last, end << BLOCK_BITS))
             for begin, end in blocks

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from sql.ingesting import Lake
 
 import patternlake
+from patternlake.delta_tables import upkeep
 from patternlake.delta_tables.layout import lie_by_key
 from patternlake.delta_tables.opening import open_database
+from patternlake.jobs.ingest import few_rows
+from patternlake.jobs.sources import columns
 from patternlake.sql_ext.lake import DRIVER_BYTES
 
 if TYPE_CHECKING:
@@ -20,10 +24,26 @@ if TYPE_CHECKING:
 MANY, FEW, KEYS = 40_000, 300, 400
 
 
-@pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Many events in one batch, whose file lies by key, and a few more in another, whose file does not."""
-    folder = tmp_path_factory.mktemp("by_key")
+@pytest.fixture(scope="module", params=["one block", "merged blocks"])
+def lake(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Lake]:
+    """Many events in one batch, whose file lies by key, and a few more in another, whose file does not.
+
+    Where blocks are smaller, two of them are merged into one file, and the third is not full yet.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        merged = request.param == "merged blocks"
+        if merged:
+            for module in (few_rows, columns):
+                patched.setattr(module, "BLOCK_BITS", 14)
+            patched.setattr(upkeep, "SPAN_BLOCKS", 2)
+            patched.setattr(upkeep, "_SPAN_ROWS", 2 << 14)
+        yield _make_lake(spark, tmp_path_factory.mktemp("by_key"), merged=merged)
+    spark.sql("DROP DATABASE by_key CASCADE")
+
+
+def _make_lake(spark: SparkSession, folder: Path, *, merged: bool) -> Lake:
     lake = Lake(open_database(spark, "by_key", str(folder / "lake")), folder)
     rng = random.Random(7)
     first = 0
@@ -37,7 +57,12 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
         first += count
         assert lake.ingest().rows_out == count
     assert lake.db.direct is not None
-    assert sorted(lie_by_key(lake.db.direct.files("events")["path"]).to_pylist()) == [False, True]
+    if merged:
+        upkeep.tidy(lake.db, lake.db.direct.files("events")["partition.stream_id"].unique().to_pylist())
+    files = lake.db.direct.files("events").sort_by("min.position")
+    counts = [32_768, MANY - 32_768, FEW] if merged else [MANY, FEW]
+    assert files["num_records"].to_pylist() == counts
+    assert lie_by_key(files["path"]).to_pylist() == [count >= 10_000 for count in counts]
     patternlake.enable(spark, lake.db.name, lake.db.location)
     return lake
 
@@ -105,3 +130,15 @@ def test_without_partitions_a_key_is_asked_for_alike(lake: Lake, way: str) -> No
     found = lake.spark.sql(f"SELECT {ends} FROM {question}").collect()
     assert found
     assert sorted(found) == sorted(lake.spark.sql(f"SELECT {ends} FROM {by_key}").collect())
+
+
+@pytest.mark.parametrize("bounds", [(1, 5), (16_000, 17_000), (32_760, 32_780), (39_990, MANY + FEW)])
+def test_events_between_positions_are_those_of_their_times(lake: Lake, way: str, bounds: tuple[int, int]) -> None:
+    first, last = bounds
+    times = [time for (time,) in lake.events("time")]
+    asked = f"from_time => TIMESTAMP '{times[first - 1]}', to_time => TIMESTAMP '{times[last - 1]}'"
+    question = f"match_pattern('{lake.name}', 'A ; B', policy => 'strict', {asked})"
+    found = lake.spark.sql(f"SELECT first_position, last_position FROM {question}").collect()
+    names = [name for (name,) in lake.events("name")]
+    expected = [(at + 1, at + 2) for at in range(first - 1, last - 1) if names[at : at + 2] == ["A", "B"]]
+    assert sorted(map(tuple, found)) == expected

@@ -186,7 +186,7 @@ def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
 
 def test_a_newer_database_is_refused_with_both_versions(lake: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", 0)
-    with pytest.raises(StateError, match="has schema version 16, but this PatternLake knows versions up to 0"):
+    with pytest.raises(StateError, match="has schema version 17, but this PatternLake knows versions up to 0"):
         open_database(lake.spark, lake.name, lake.location)
 
 

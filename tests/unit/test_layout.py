@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from patternlake.delta_tables import direct_rewriting
+from patternlake.delta_tables import direct_rewriting, layout, upkeep
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import CACHE, TableCache
@@ -52,9 +53,9 @@ def reader(folder: str) -> DirectReader:
     return DirectReader(str(Path(folder).parent), TableCache())
 
 
-def commit(folder: str, given: pa.Table, layout: Layout = Layout.BY_KEY) -> str:
+def commit(folder: str, given: pa.Table, laid: Layout = Layout.BY_KEY) -> str:
     """Append rows as one file; where it is."""
-    (action,) = write_portions(folder, [lambda: given], layout)
+    (action,) = write_portions(folder, [lambda: given], laid)
     table = DeltaTable(folder)
     table.create_write_transaction([action], "append", pa.schema(table.schema().to_arrow()), ["stream_id"])
     return f"{folder}/{action.path}"
@@ -93,9 +94,49 @@ def test_one_key_is_read_from_its_row_group_alone(folder: str, keys: int) -> Non
     for key in ("k0", f"k{keys - 1}", "nobody"):
         found = other.rows("streams", COLUMNS, [Condition("key", "=", key)]).sort_by("position")
         assert found.equals(given.filter(pc.fill_null(pc.equal(given["key"], key), False)))
-    assert other.size("streams", [Condition("key", "=", "k0")]) <= size // BUCKETS + 1
+    beside = sum(bucket == crc32(b"k0") % BUCKETS for bucket in buckets_of(given["key"].combine_chunks()).tolist())
+    assert other.size("streams", [Condition("key", "=", "k0")]) == size * beside // MANY
     two = [Condition("key", "in", ("k0", "nobody"))]
     assert other.rows("streams", COLUMNS, two).sort_by("position").equals(given.filter(pc.equal(given["key"], "k0")))
+
+
+def test_of_many_rows_a_bucket_has_several_row_groups_and_a_key_is_read_from_those_that_can_hold_it(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "GROUP_ROWS", 100)
+    given = rows(MANY, 500)
+    file = pq.ParquetFile(commit(folder, given))
+    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    assert sum(sizes) == MANY
+    assert 90 <= min(sizes) <= max(sizes) <= 110
+    CACHE.drop(lambda key: True)  # the rows that were just written
+    for asked in (("k0",), ("k499",), ("k17", "k3", "nobody"), ("nobody",), ("k10", ""), ()):
+        other = DirectReader(str(Path(folder).parent), TableCache())
+        found = other.rows("streams", COLUMNS, [Condition("key", "in", asked)])
+        wanted = given.filter(pc.is_in(given["key"], pa.array(asked, pa.string())))
+        assert found.sort_by("position").equals(wanted)
+        holding = [
+            group
+            for group in range(file.num_row_groups)
+            if {*asked} & {*file.read_row_group(group, columns=["key"])["key"].to_pylist()}
+        ]
+        mine = sum(file.metadata.row_group(group).total_byte_size for group in holding)
+        # Of a key that is not there, a row group in whose bounds it would lie.
+        beside = 2 * max(file.metadata.row_group(group).total_byte_size for group in range(file.num_row_groups))
+        assert other.bytes_read <= mine + beside
+
+
+def test_keys_that_are_too_long_for_bounds_are_found(folder: str) -> None:
+    long = "k" * 5000
+    given = rows(MANY, 50)
+    keys = [None if key is None else f"{long}{key}" for key in given["key"].to_pylist()]
+    given = given.set_column(2, "key", pa.array(keys, pa.string()))
+    commit(folder, given)
+    CACHE.drop(lambda key: True)
+    other = DirectReader(str(Path(folder).parent), TableCache())
+    found = other.rows("streams", COLUMNS, [Condition("key", "=", f"{long}k7")]).sort_by("position")
+    assert found.num_rows > 0
+    assert found.equals(given.filter(pc.fill_null(pc.equal(given["key"], f"{long}k7"), False)))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 40])
@@ -165,6 +206,69 @@ def test_small_files_that_are_merged_lie_by_key(folder: str, reader: DirectReade
     (path,) = DeltaTable(folder).file_uris()
     assert pq.ParquetFile(path).num_row_groups == BUCKETS
     assert reader.rows("streams", COLUMNS).sort_by("position").equals(given)
+
+
+def test_neighbouring_partitions_become_one_file_in_the_first_of_them(tmp_path: Path) -> None:
+    place, given = str(tmp_path / "events_log"), rows(MANY, 500)
+    blocks = pa.array([(at - 1) // 2500 for at in given["position"].to_pylist()], pa.int32())
+    given = given.append_column("block", blocks)
+    names = ["stream_id", "block"]
+    write_deltalake(place, given.slice(0, 0), partition_by=names)
+    actions = write_portions(place, [lambda: given], Layout.BY_KEY)
+    table = DeltaTable(place)
+    table.create_write_transaction(actions, "append", pa.schema(table.schema().to_arrow()), names)
+    span = {"stream_id": 1, "block": range(2, 7)}
+    assert direct_rewriting.merge(place, [span], layout=Layout.BY_KEY, largest=1 << 20, most_bytes=1 << 20)
+    files = pa.table(DeltaTable(place).get_add_actions(flatten=True)).sort_by("min.position").to_pylist()
+    assert [(file["partition.block"], file["num_records"]) for file in files] == [
+        (0, 2500), (1, 2500), (2, 12_500), (7, 2500),
+    ]  # fmt: skip
+    assert lie_by_key(pa.chunked_array([[file["path"] for file in files]])).to_pylist() == [False, False, True, False]
+    reader = DirectReader(str(tmp_path), TableCache())
+    assert reader.rows("events", COLUMNS).sort_by("position").equals(given.select(COLUMNS))
+    some = [Condition("position", "in ranges", ((4_000, 6_000), (9_999, 15_001), (19_000, 30_000)))]
+    wanted = pc.or_(
+        pc.or_(pc.and_(pc.greater_equal(given["position"], 4_000), pc.less_equal(given["position"], 6_000)),
+               pc.and_(pc.greater_equal(given["position"], 9_999), pc.less_equal(given["position"], 15_001))),
+        pc.greater_equal(given["position"], 19_000),
+    )  # fmt: skip
+    assert reader.rows("events", COLUMNS, some).sort_by("position").equals(given.filter(wanted).select(COLUMNS))
+    log = [
+        json.loads(line)
+        for commit in sorted((tmp_path / "events_log" / "_delta_log").glob("*.json"))[-1:]
+        for line in commit.read_text().splitlines()
+    ]
+    removed = [each["remove"] for each in log if "remove" in each]
+    assert sorted(each["partitionValues"]["block"] for each in removed) == ["2", "3", "4", "5", "6"]
+    assert all(each["path"].startswith(f"stream_id=1/block={each['partitionValues']['block']}/") for each in removed)
+
+
+def test_spans_are_merged_once_they_are_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "_SPAN_ROWS", 8000)
+
+    def file(block: int, last: int, *, stream: int = 1, keys: bool = True, size: int = 1000) -> dict[str, Any]:
+        return {
+            "path": f"{'by-key-' if keys else ''}{stream}-{block}.parquet",
+            "size_bytes": size,
+            "num_records": 1000,
+            "null_count.key": 0 if keys else 1000,
+            "partition.stream_id": stream,
+            "partition.block": block,
+            "max.position": last,
+        }
+
+    full = [file(block, 1000 * (block + 1)) for block in range(16)]
+
+    def found(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return upkeep._find_full_spans(TABLES["events"], pa.Table.from_pylist(files))
+
+    first, second = ({"stream_id": 1, "block": blocks} for blocks in (range(8), range(8, 16)))
+    assert found(full) == [first, second]
+    assert found(full[:15]) == [first], "the second is not full"
+    assert found([file(0, 8000), *full[8:]]) == [second], "the first is merged"
+    assert found([*full[:8], file(8, 9000, stream=2)]) == [first], "another stream's positions do not count"
+    assert found([file(block, 1000 * (block + 1), keys=False) for block in range(8)]) == [], "there are no keys"
+    assert found([file(block, 1000 * (block + 1), size=9 << 20) for block in range(8)]) == [], "too many bytes"
 
 
 def test_a_file_that_lies_as_it_came_is_put_by_key_once(folder: str, reader: DirectReader) -> None:
