@@ -49,6 +49,8 @@ KEYED = "events"
 _MOST_TASKS = 1000
 _UNIT_ROWS = 16_000_000
 """Rows of files by key that a unit reads, at most, about."""
+_PORTION_ROWS = 2_000_000
+"""A unit of no more rows, about, is one portion: to deal them out again takes half as long as to read them."""
 _READ_AT_ONCE = 16 << 20
 """Bytes of files that a task reads before it deals out what it read: blobs are then some thousand rows each."""
 _READING_TASKS = 8
@@ -147,6 +149,7 @@ def deal(
         for files, (gather, dealing) in zip(listed, sources, strict=True)
     ]
     units = _count_units(database, by_key, portions)
+    sources = _in_units(sources, listed, units)
     frames = []
     read = {}
     for place, (files, mine, (gather, dealing)) in enumerate(zip(listed, by_key, sources, strict=True)):
@@ -191,7 +194,7 @@ class Known:
         without = None if listed is None else replace(listed, files=listed.files.slice(0, 0))
         return cls(without, gather, dealing, gather.none)
 
-    def read(self, files: pa.Table, buckets: tuple[int, ...] | None = None) -> pa.Table:
+    def read(self, files: pa.Table, buckets: tuple[int, ...] = ()) -> pa.Table:
         """What is gathered of some files, of those by key at least what lies in some buckets."""
         assert self.listed is not None
         # Nothing is kept: what a task reads of a table that is too large for the driver, none reads again soon.
@@ -243,7 +246,11 @@ class PortionReader:
         source = self.sources[place]
         buckets = tuple(buckets_of_unit(unit, self.units))
         for some in _in_groups(files, _READ_AT_ONCE * BUCKETS // len(buckets)):
-            rows, portions = source.dealing(source.read(some, buckets))
+            rows = source.read(some, buckets)
+            if self.units <= BUCKETS and source.dealing == ByPartition(self.units):
+                yield unit, rows
+                continue
+            rows, portions = source.dealing(rows)
             for portion, mine in _by_portion(rows, portions):
                 # Of more units than buckets, several read one bucket.
                 if portion % self.units == unit:
@@ -251,10 +258,12 @@ class PortionReader:
 
 
 def _files_by_key(listed: ListedFiles | None, gather: Gather, dealing: Deal, portions: int) -> pa.Table | None:
-    """The files of a source of which each unit can read its own portions; None: it has none."""
+    """The files of a source of which each unit can read its own portions, in their order; None: it has none."""
     if listed is None or gather.partition != (KEY,) or gather.table != KEYED or not isinstance(dealing, ByPartition):
         return None
     files = listed.files.filter(lie_by_key(listed.files["path"]))
+    if "min.position" in files.column_names:
+        files = files.sort_by("min.position")  # so that a key's rows are in order
     return files if files.num_rows and portions & (portions - 1) == 0 else None
 
 
@@ -266,6 +275,18 @@ def _count_units(database: Database, by_key: Sequence[pa.Table | None], portions
     rows = sum(pc.sum(files["num_records"]).as_py() or 0 for files in found)
     wanted = max(BUCKETS, database.spark.sparkContext.defaultParallelism, -(-rows // _UNIT_ROWS))
     return min(portions, 1 << (int(wanted) - 1).bit_length())
+
+
+def _in_units(
+    sources: Sequence[tuple[Gather, Deal]], listed: Sequence[ListedFiles | None], units: int
+) -> list[tuple[Gather, Deal]]:
+    """The sources, whose partitions are dealt out to units alone where these have no more rows than a portion may."""
+    counts = [files.files["num_records"] for files in listed if files is not None]
+    known = len(counts) == len(listed) and not any(each.null_count for each in counts)
+    few = known and sum(pc.sum(each).as_py() or 0 for each in counts) <= units * _PORTION_ROWS
+    if not few or not all(isinstance(dealing, ByPartition) for _, dealing in sources):
+        return [*sources]
+    return [(gather, ByPartition(units)) for gather, _ in sources]
 
 
 def _listed_for_units(database: Database, place: int, files: pa.Table, units: int) -> DataFrame:

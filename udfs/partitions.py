@@ -53,8 +53,15 @@ def portions_by_partition(values: pa.Array, count: int) -> IntArray:
 
     Of lists of one text it is the text's CRC-32, modulo `count`: files lie by it.
     """
+    width = len(values[0]) if len(values) else 0
+    if width == 1:
+        (column,) = columns_of_lists(values, 1)
+        begins = _begins_of_runs(column)
+        if 2 * len(begins) < len(values):  # As in files by key.
+            portions = portions_by_partition(values.take(pa.array(begins)), count)
+            return np.repeat(portions, np.diff(begins, append=len(values)))
     hashes = np.zeros(len(values), np.uint64)
-    for column in columns_of_lists(values, len(values[0]) if len(values) else 0):
+    for column in columns_of_lists(values, width):
         words = column.dictionary_encode()
         texts = words.dictionary.cast(pa.binary()).to_numpy(zero_copy_only=False)
         distinct = np.fromiter(map(crc32, texts), np.uint64, len(texts))
