@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
@@ -58,12 +58,15 @@ class OrderedRows:
         None of the one: all rows are a partition; none of the other: any order.
     constants
         Columns that are known to be the same in all rows.
+    apart
+        Gives the table in a session of its own, where `frame` only stands in for it; None: `frame` is the table.
     """
 
     frame: DataFrame
     partition_by: tuple[Term, ...] = ()
     order_by: tuple[Term, ...] = ()
     constants: frozenset[str] = frozenset()
+    apart: Callable[[], DataFrame] | None = None
 
 
 def read_terms(frame: DataFrame, given: str | Column | Sequence[str | Column] | None, what: str) -> tuple[Term, ...]:
@@ -215,7 +218,8 @@ def planned_over(spark: SparkSession, expression: JavaObject, plan: Callable[[Or
     table = expression.plan()
     leaf = getattr(jvm.org.apache.spark.sql.catalyst.plans.logical, "LocalRelation$")
     stand_in = getattr(leaf, "MODULE$").apply(table.output())
-    answer: Any = plan(_rows_of(spark, expression, stand_in))
+    rows = replace(_rows_of(spark, expression, stand_in), apart=lambda: rows_apart(spark, expression).frame)
+    answer: Any = plan(rows)
     return jvm.patternlake.StandIn.replaced(answer._jdf.queryExecution().analyzed(), stand_in, table)
 
 

@@ -20,6 +20,7 @@ from patternlake.delta_tables.spark_types import first_line, project, types_of
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, qualifiers, text_term
 from patternlake.sql_ext.row_patterns.subqueries import place_subqueries
+from patternlake.sql_ext.row_patterns.text_orders import warn_of_text_order
 from patternlake.sql_ext.size_settings import read_count, read_size
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError
 from patternlake.udfs.language.query.tree import NOWHERE, Span
@@ -93,6 +94,8 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     rows, clause = place_subqueries(rows, clause)
     rows = _place_rows(rows, clause)
     base, window = _order_rows(rows)
+    if rows.order_by and isinstance(base.schema[f"{_ORDER}_0"].dataType, StringType):
+        warn_of_text_order(rows)
     definitions = read_definitions(clause, columns)
     measures = _leave_out_unmatched(clause, read_measures(clause, columns))
 

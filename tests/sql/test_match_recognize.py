@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import warnings
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -454,3 +455,34 @@ def test_random_clauses_equal_the_oracle(lake: SparkSession) -> None:
 @pytest.mark.parametrize("hundred", range(4))
 def test_many_random_clauses_equal_the_oracle(lake: SparkSession, hundred: int) -> None:
     assert check_random(lake, range(1000 + 100 * hundred, 1100 + 100 * hundred)) > 70
+
+
+@pytest.mark.parametrize("way", ["sql", "table", "python"])
+def test_texts_that_sort_wrong_are_told(lake: SparkSession, way: str, caplog: pytest.LogCaptureFixture) -> None:
+    lake.sql("""
+        CREATE OR REPLACE TEMPORARY VIEW texts AS SELECT * FROM VALUES
+          ('9:00', '2025-03-03 09:00', '7', 1), ('10:00', '2025-03-03 10:00', '12', 2)
+        AS texts(at, iso, number, n)""")
+    clause = "MEASURES FIRST(n) AS first PATTERN (a+) DEFINE a AS true"
+
+    def ask(order: str, table: str = "texts") -> list[Any]:
+        if way == "sql":
+            frame = lake.sql(f"SELECT * FROM {table} MATCH_RECOGNIZE (ORDER BY {order} {clause})")
+        elif way == "table":
+            frame = lake.sql(
+                f"SELECT * FROM match_recognize(TABLE({table}) WITH SINGLE PARTITION ORDER BY ({order}), '{clause}')"
+            )
+        else:
+            frame = patternlake.match_recognize(lake.table(table), clause, order_by=order)
+        return [tuple(row) for row in frame.collect()]
+
+    with pytest.warns(UserWarning, match="ORDER BY at sorts texts such as '9:00' by their first characters") as told:
+        assert ask("at") == [(2,)]
+    assert str(told[0].message).endswith("write ORDER BY to_timestamp(at, 'H:mm')")
+    assert str(told[0].message) in caplog.text
+    with pytest.warns(UserWarning, match=r"write ORDER BY CAST\(number AS BIGINT\)"):
+        ask("number")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ask("to_timestamp(at, 'H:mm')") == [(1,)]
+        assert ask("iso") == ask("n") == [(1,)]
