@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help check demo tour docs test test-lake test-processes test-tools test-lowest test-cluster test-slow test-all bench bench-large lint clean
+.PHONY: help check demo tour docs pictures test test-lake test-processes test-tools test-lowest test-cluster test-slow test-all bench bench-large lint clean
 
 help:
 	@echo "make demo            install into .venv, take real flights through the jobs, ask fifteen questions"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-slow       the slow tests: many processes, kills and races, large data, thousands of random cases"
 	@echo "make test-all        all tests, the slow ones too"
 	@echo "make docs            the site of the pages, in build/site; runs the notebooks, which takes some minutes"
+	@echo "make pictures        draw the pictures of docs/plots.md from its examples"
 	@echo "make bench           measurements, each beside its baseline"
 
 check:
@@ -59,6 +60,9 @@ $(VENV)/.docs: $(VENV)/.installed
 
 docs: $(VENV)/.docs $(VENV)/.jars
 	NO_MKDOCS_2_WARNING=1 PATTERNLAKE_RUN_NOTEBOOKS=1 $(BIN)/mkdocs build --quiet --strict
+
+pictures: $(VENV)/.installed $(VENV)/.jars
+	PATTERNLAKE_DRAW_PICTURES=1 $(BIN)/python -m pytest -q tests/sql/test_docs.py -k plots.md
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
+import struct
 import textwrap
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -88,8 +90,12 @@ ALERTS = {
     "seldom": {"of": "subscription", "name": "either", "quiet": "5 minutes"},
 }
 
+DRAW = "PATTERNLAKE_DRAW_PICTURES"
+"""Where it is set, pictures that follow an example are drawn anew."""
+
 _WIDTH = 88
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+_PICTURE = re.compile(r"\s*!\[[^\]]*\]\((pictures/\w+\.png)\)")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _PATTERN = re.compile(r"(?:match_(?:seq|exists|pattern|groups)|explain_pattern)\('[^']*', '((?:[^']|'')*)'")
 
@@ -105,6 +111,8 @@ class Example:
     said: str
     """Language of the following block: text, error, or none."""
     answer: str
+    picture: str = ""
+    """File of the picture that follows both, in docs/; it shows what the example draws."""
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
@@ -121,7 +129,9 @@ def examples(kind: str, said: str) -> list[Example]:
             if (block[1], language) == (kind, said):
                 line = text.count("\n", 0, block.start()) + 1
                 answer = following[2] if following and language else ""
-                found.append(Example(page, line, block[2], kind, language, answer))
+                picture = _PICTURE.match(text, following.end()) if following and language else None
+                file = picture[1] if picture else ""
+                found.append(Example(page, line, block[2], kind, language, answer, file))
     return found
 
 
@@ -262,12 +272,12 @@ def test_the_jobs_make_the_events_of_the_recipes(spark: SparkSession, recipes: S
 
 @pytest.mark.parametrize("example", examples("python", "text"), ids=str)
 def test_an_example_in_python_gives_what_the_page_shows(
-    letters: SparkSession, example: Example, monkeypatch: pytest.MonkeyPatch
+    letters: SparkSession, example: Example, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MPLBACKEND", "Agg")
     *before, last = ast.parse(example.text).body
     assert isinstance(last, ast.Expr), "the last line of an example is what it shows"
-    names = {"spark": letters, "patternlake": patternlake}
+    names: dict[str, Any] = {"spark": letters, "patternlake": patternlake}
     exec(compile(ast.Module(before, []), str(example), "exec"), names)
     found = eval(compile(ast.Expression(last.value), str(example), "eval"), names)
     if isinstance(found, DataFrame):
@@ -276,6 +286,19 @@ def test_an_example_in_python_gives_what_the_page_shows(
         assert [[_shown(value) for value in row] for row in found.collect()] == expected
     else:
         assert str(found) == example.answer.strip()
+    if example.picture:
+        drawn = tmp_path / "drawn.png"
+        names["ax"].figure.savefig(drawn, dpi=110)
+        if DRAW in os.environ:
+            (ROOT / "docs" / example.picture).write_bytes(drawn.read_bytes())
+        # Fonts differ from machine to machine.
+        assert _size(ROOT / "docs" / example.picture) == pytest.approx(_size(drawn), rel=0.05)
+
+
+def _size(png: Path) -> tuple[int, int]:
+    """Width and height of a picture, which stand behind the first 16 bytes."""
+    width, height = struct.unpack(">II", png.read_bytes()[16:24])
+    return width, height
 
 
 @pytest.mark.parametrize("name", [function.name for function in FUNCTIONS])
