@@ -5,8 +5,6 @@ from __future__ import annotations
 from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
 
 FUNCTION_SETTINGS = {
-    # Delta's parser hands on no parameters (delta-io/delta#7640), so that they must be bound after parsing.
-    "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
     # Rows that the driver hands to Spark are part of the plan up to this size. Measured: 14 MB of them are read four
     # times as fast in tasks; few are read without any.
     "spark.sql.execution.arrow.localRelationThreshold": "1MB",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from patternlake.delta_tables.java_classes import define
 from patternlake.delta_tables.quoting import literal
 from patternlake.sql_ext.answering.table_arguments import list_items
-from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.language.row_pattern.statements import Values, rewrite_statement
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CLASSES = ("RowParser", "RowParsers", "StandIn")
+
+_MOST_POSITIONAL = 4
+_MIXING = re.compile(r"4\.1\.|4\.2\.0")
+"""Versions of Spark that hand on more positional parameters in a wrong order (SPARK-58341)."""
 
 
 def put_parser(spark: SparkSession, later: bool, as_sparks: Callable[[str], Exception]) -> None:
@@ -34,7 +39,7 @@ def put_parser(spark: SparkSession, later: bool, as_sparks: Callable[[str], Exce
     session: Any = spark._jsparkSession
     jvm: Any = spark._jvm
     define(jvm, spark.sparkContext._gateway, Path(__file__).with_name("java"), CLASSES)
-    parsers = jvm.patternlake.RowParsers(_Rewrite(as_sparks))
+    parsers = jvm.patternlake.RowParsers(_Rewrite(as_sparks, spark.version))
     if later:
         parsers.later(session.extensions())
     parsers.now(session.sessionState())
@@ -43,11 +48,14 @@ def put_parser(spark: SparkSession, later: bool, as_sparks: Callable[[str], Exce
 class _Rewrite:
     """From a statement that holds the word to the one that Spark reads."""
 
-    def __init__(self, as_sparks: Callable[[str], Exception]) -> None:
+    def __init__(self, as_sparks: Callable[[str], Exception], version: str) -> None:
         self._as_sparks = as_sparks
+        self._version = version
 
     def apply(self, text: str, parameters: Any) -> str:
         try:
+            if parameters is not None and _MIXING.match(self._version):
+                _refuse_mixed(parameters, self._version)
             return rewrite_statement(text, literal, None if parameters is None else _values(parameters))
         except PatternLakeError as error:
             raise self._as_sparks(str(error)) from None
@@ -58,9 +66,21 @@ class _Rewrite:
         implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]
 
 
+def _refuse_mixed(parameters: Any, version: str) -> None:
+    if _kind(parameters) == "PositionalParameterContext" and (count := parameters.params().size()) > _MOST_POSITIONAL:
+        raise ArgumentError(
+            f"Spark {version} mixes up more than {_MOST_POSITIONAL} positional parameters (SPARK-58341), and {count} "
+            "are given; name them: spark.sql('SELECT :first, …', args={'first': …})"
+        )
+
+
+def _kind(parameters: Any) -> str:
+    return str(parameters.getClass().getSimpleName())
+
+
 def _values(parameters: Any) -> Values:
     """The parameters that Spark hands its parser, each as the expression that it is of."""
-    kind = parameters.getClass().getSimpleName()
+    kind = _kind(parameters)
     if kind == "PositionalParameterContext":
         return Values(positional=_sql(parameters.params()))
     if kind == "NamedParameterContext":

@@ -201,6 +201,23 @@ def test_arguments_may_be_parameters_of_the_query(lake: SketchLake) -> None:
         assert session.sql(named, args={"stream": "worked", "pattern": "A ; B", "last": 16}).collect() == expected
         assert session.sql("SELECT * FROM match_seq(?, ?, to_position => ?)", args=["worked", "A ; B", 16]).count() == 4
         assert session.sql("SELECT match_exists('worked', :p)", args={"p": "A ; Z"}).collect()[0][0] is False
+        assert session.sql("SELECT ?, ?, ?, ?", args=[*"abcd"]).collect() == [tuple("abcd")]
+        if session.version.startswith("4.1.") or session.version == "4.2.0":
+            with pytest.raises(PySparkException, match="mixes up more than 4 positional parameters"):
+                session.sql("SELECT ?, ?, ?, ?, ?", args=[*"abcde"])
+        else:
+            assert session.sql("SELECT ?, ?, ?, ?, ?", args=[*"abcde"]).collect() == [tuple("abcde")]
+        within = (
+            "WITH one AS (SELECT :x AS x) SELECT x, (SELECT :y) FROM one WHERE EXISTS (SELECT 1 WHERE x = :x) LIMIT :n"
+        )
+        assert session.sql(within, args={"x": 1, "y": "${user.name}", "n": 1}).collect() == [(1, "${user.name}")]
+        for text in (
+            "SELECT match_exists('worked', ?) USING 'A ; B'",
+            "SELECT match_exists('worked', :p) USING 'A ; B' AS p",
+        ):
+            statement, using = text.split(" USING ")
+            quoted = statement.replace("'", "''")
+            assert session.sql(f"EXECUTE IMMEDIATE '{quoted}' USING {using}").collect() == [(True,)]
 
 
 def test_an_answer_is_remembered_until_something_is_published(lake: SketchLake) -> None:

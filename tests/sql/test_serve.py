@@ -42,7 +42,7 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
 for text in sys.argv[2:]:
     try:
-        args = {"a": "A"} if ":a" in text else None
+        args = {"a": "A", "b": "B"} if ":a" in text else ["A", "B"][: text.count("?")] or None
         print([tuple(row) for row in spark.sql(text, args).collect()])
     except Exception as error:
         print(repr(str(error)))
@@ -255,6 +255,25 @@ def test_a_connect_client_gets_rows_in_the_name_of_its_password(served: Served) 
     assert counted[0][0] == "by connect"
     line = served.line(lambda line: "by connect" in line and "rows=1" in line)
     assert "door=connect user=cleo " in line
+
+
+def test_parameters_of_a_connect_client_are_bound(served: Served) -> None:
+    texts = [
+        "SELECT :a",
+        "SELECT ?, concat(?, 'C')",
+        ROWS.replace("'A ; B'", "concat(:a, ' ; ', :b)"),
+        ROWS.replace("'A ; B'", "concat(?, ' ; ', ?)"),
+        "WITH one AS (SELECT :a AS a) SELECT match_exists('worked', concat(a, ' ; Z')), :b IN (SELECT a FROM one) "
+        "FROM one",
+        "SELECT count(*) FROM events MATCH_RECOGNIZE (ORDER BY position PATTERN (a b) "
+        "DEFINE a AS name = ?, b AS name = ?)",
+        "SELECT :a, :gone",
+    ]
+    plain, several, named, positional, nested, rows, unbound = through_connect(served, f"ann:{PASSWORD}", texts)
+    assert (plain, several, nested) == ([("A",)], [("A", "BC")], [(False, False)])
+    assert named == positional == EXPECTED
+    assert rows[0][0] > 0
+    assert "UNBOUND_SQL_PARAMETER" in unbound
 
 
 def test_the_log_has_a_line_for_each_query(served: Served) -> None:

@@ -6,12 +6,23 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.function.BiFunction;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.analysis.GeneralParameterizedQuery;
+import org.apache.spark.sql.catalyst.analysis.NameParameterizedQuery$;
+import org.apache.spark.sql.catalyst.analysis.PosParameterizedQuery;
+import org.apache.spark.sql.catalyst.parser.HybridParameterContext;
+import org.apache.spark.sql.catalyst.parser.NamedParameterContext;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.parser.PositionalParameterContext;
+import org.apache.spark.sql.catalyst.plans.logical.CompoundBody;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
 /** A parser in front of another: statements that hold the word MATCH_RECOGNIZE are rewritten before that one reads
- *  them, and all else is handed on as it is. A proxy, as the methods of Spark's parsers differ from version to version. */
+ *  them, all else is handed on as it is, and parameters reach the plan. A proxy, as the methods of Spark's parsers
+ *  differ from version to version. */
 public class RowParser implements InvocationHandler {
     private static final Pattern WORD = Pattern.compile("match_recognize", Pattern.CASE_INSENSITIVE);
+    /** Spark 4.2.0 mixes up more (SPARK-58341). */
+    private static final int MOST_POSITIONAL = 4;
     private final ParserInterface next;
     private final BiFunction rewrite;
 
@@ -40,14 +51,41 @@ public class RowParser implements InvocationHandler {
         String name = method.getName();
         if (name.equals("parsePlan") || name.equals("parsePlanWithParameters") || name.equals("parseQuery")) {
             String text = (String) arguments[0];
-            if (WORD.matcher(text).find()) {
-                arguments[0] = this.rewrite.apply(text, arguments.length > 1 ? arguments[1] : null);
+            Object given = arguments.length > 1 ? arguments[1] : null;
+            if (WORD.matcher(text).find() || isMixedUp(given)) {
+                arguments[0] = this.rewrite.apply(text, given);
             }
         }
+        Object read;
         try {
-            return method.invoke(this.next, arguments);
+            read = method.invoke(this.next, arguments);
         } catch (InvocationTargetException error) {
             throw error.getCause();
         }
+        return name.equals("parsePlanWithParameters") ? bind((LogicalPlan) read, arguments[1]) : read;
+    }
+
+    /** Whether parameters may be in a wrong order, by now; the rewrite refuses them. */
+    private static boolean isMixedUp(Object given) {
+        return given instanceof PositionalParameterContext
+                && ((PositionalParameterContext) given).params().size() > MOST_POSITIONAL;
+    }
+
+    /** The plan with its parameters, which Spark binds when it analyses it. Delta's parser drops them
+     *  (delta-io/delta#7640). Spark's own has put them into the text by now: then there is none left to bind. */
+    private static LogicalPlan bind(LogicalPlan plan, Object given) {
+        if (plan instanceof CompoundBody) {
+            return plan;  // Spark binds those of each of a script's statements
+        }
+        if (given instanceof NamedParameterContext) {
+            NamedParameterContext named = (NamedParameterContext) given;
+            return named.params().isEmpty() ? plan : NameParameterizedQuery$.MODULE$.apply(plan, named.params());
+        }
+        if (given instanceof PositionalParameterContext) {
+            PositionalParameterContext positional = (PositionalParameterContext) given;
+            return positional.params().isEmpty() ? plan : new PosParameterizedQuery(plan, positional.params());
+        }
+        HybridParameterContext both = (HybridParameterContext) given;  // of EXECUTE IMMEDIATE … USING
+        return both.args().isEmpty() ? plan : new GeneralParameterizedQuery(plan, both.args(), both.paramNames());
     }
 }
