@@ -246,13 +246,9 @@ class PortionReader:
         source = self.sources[place]
         buckets = tuple(buckets_of_unit(unit, self.units))
         for some in _in_groups(files, _READ_AT_ONCE * BUCKETS // len(buckets)):
-            rows = source.read(some, buckets)
-            if self.units <= BUCKETS and source.dealing == ByPartition(self.units):
-                yield unit, rows
-                continue
-            rows, portions = source.dealing(rows)
+            rows, portions = source.dealing(source.read(some, buckets))
             for portion, mine in _by_portion(rows, portions):
-                # Of more units than buckets, several read one bucket.
+                # Of more units than buckets, several read one bucket; and who reads a bucket may be given others.
                 if portion % self.units == unit:
                     yield portion, mine
 
@@ -344,6 +340,8 @@ def _in_groups(files: pa.Table, size: int) -> list[pa.Table]:
 
 def _by_portion(rows: pa.Table, portions: IntArray) -> list[tuple[int, pa.Table]]:
     """The rows of each portion."""
+    if len(portions) and (portions == portions[0]).all():  # of a unit that is one portion: no row is moved
+        return [(int(portions[0]), rows)]
     found, counts = np.unique(portions, return_counts=True)
     if len(found) > 1:
         rows = rows.combine_chunks().take(pa.array(order_of(portions)))

@@ -1,0 +1,77 @@
+"""Units of rows by key: each finds its own partitions in the files, whole, and no others."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from patternlake.delta_tables import gathering
+from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.file_cache import CACHE, TableCache
+from patternlake.delta_tables.gathering import Gather, Known, PortionReader
+from patternlake.delta_tables.layout import Layout
+from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.unlisted_files import write_portions
+from patternlake.udfs.partitions import PART, ByPartition
+
+MANY = 12_000
+COLUMNS = ("position", "key", "name")
+
+
+def events(keys: int, names: int, first: int) -> pa.Table:
+    """Many events at random of so many keys, NULL among them, and of so many names."""
+    random = np.random.default_rng(keys)
+    mine = [None if key == keys else f"k{key}" for key in random.integers(0, keys + 1, MANY).tolist()]
+    return pa.table(
+        {
+            "stream_id": pa.array([1] * MANY, pa.int32()),
+            "position": pa.array(range(first, first + MANY), pa.int64()),
+            "key": pa.array(mine, pa.string()),
+            "name": pa.array([f"n{name}" for name in random.integers(0, names, MANY).tolist()], pa.string()),
+        }
+    )
+
+
+@pytest.fixture(params=["small files", "large files"])
+def given(request: pytest.FixtureRequest, tmp_path: Path) -> pa.Table:
+    """Events of two files by key in a table below `tmp_path`; small ones are read as a whole, whoever asks."""
+    keys, names = (3, 1) if request.param == "small files" else (400, 50)
+    both = [events(keys, names, 1), events(keys, names, MANY + 1)]
+    place = str(tmp_path / "events_log")
+    write_deltalake(place, both[0].slice(0, 0), partition_by=["stream_id"])
+    for rows in both:
+        actions = write_portions(place, [partial(rows.slice, 0)], Layout.BY_KEY)
+        table = DeltaTable(place)
+        table.create_write_transaction(actions, "append", pa.schema(table.schema().to_arrow()), ["stream_id"])
+    CACHE.drop(lambda key: True)  # the rows that were just written
+    return pa.concat_tables(both)
+
+
+@pytest.mark.parametrize("portions", [1, 2, 8, 32])
+@pytest.mark.parametrize("units", [1, 2, 8, 16])
+@pytest.mark.parametrize("where", [(), (Condition("key", "in", ("k0", "k1", "k2")),)], ids=["all keys", "some keys"])
+def test_units_find_each_row_once_and_partitions_whole(
+    given: pa.Table, tmp_path: Path, portions: int, units: int, where: tuple[Condition, ...]
+) -> None:
+    units = min(units, portions)
+    listed = DirectReader(str(tmp_path), TableCache()).list_files("events")
+    assert listed is not None
+    gather = Gather("events", COLUMNS, where, ("key",))
+    none = gather.made(given.select(COLUMNS).slice(0, 0))
+    reader = PortionReader((Known(listed, gather, ByPartition(portions), none),), units)
+    blob = gathering._write(listed.files)
+    found = []
+    for unit in range(units):
+        columns = {gathering.SOURCE: [0], gathering.PORTION: [unit], gathering.ROWS: [blob], gathering.LISTED: [True]}
+        for portion, (rows,) in reader.read([pa.RecordBatch.from_pydict(columns, schema=gathering._BLOB_SCHEMA)]):
+            assert portion % units == unit
+            assert set(ByPartition(portions)(rows)[1].tolist()) <= {portion}
+            found.append(rows)
+    wanted = {"k0", "k1", "k2"} if where else {*given["key"].to_pylist()}
+    expected = given.select(COLUMNS).filter(pa.array([key in wanted for key in given["key"].to_pylist()]))
+    assert pa.concat_tables(found).drop_columns([PART]).sort_by("position").equals(expected)
