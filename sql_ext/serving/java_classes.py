@@ -22,6 +22,7 @@ _IN_ORDER = (
     "ReadingCalls",
     "ConnectReading",
     "ThriftSessions",
+    "PlainError",
     "ThriftQueries",
     "ConnectQueries",
     "Entrance",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -153,8 +154,14 @@ def test_beeline_gets_rows_and_is_told_what_is_wrong(served: Served) -> None:
     assert shown == ["first_position,last_position", "1,2", "5,8", "9,12", "13,14"], done.stderr
     done = beeline(served, WRONG)
     assert done.returncode != 0
-    assert "expected a name or '(' after ';', found ';'" in done.stderr
-    assert "Traceback" not in done.stderr
+    # The message, a line of the pattern, what points at the place, and nothing of Java's.
+    told = re.search(r"^Error: (.*?)\s*\(state=P0001,code=0\)$", done.stderr, re.M | re.S)
+    assert told, done.stderr
+    assert "expected a name or '(' after ';', found ';'" in told[1]
+    assert not re.search(r"Exception|^\s+at |Traceback", done.stderr, re.M)
+    done = beeline(served, "SELECT nowhere FROM events")
+    assert "Error: [UNRESOLVED_COLUMN" in done.stderr
+    assert not re.search(r"Exception|^\s+at ", done.stderr, re.M)
 
 
 def test_a_db_api_client_gets_rows_in_a_session_that_has_all(served: Served) -> None:

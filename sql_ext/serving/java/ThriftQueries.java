@@ -6,6 +6,7 @@ import java.util.Iterator;
 import java.util.Map;
 import java.util.function.Consumer;
 import org.apache.hadoop.hive.ql.session.SessionState;
+import org.apache.hive.service.cli.HiveSQLException;
 import org.apache.hive.service.cli.operation.OperationManager;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.hive.thriftserver.SparkExecuteStatementOperation;
@@ -52,9 +53,14 @@ public class ThriftQueries extends HiveThriftServer2EventManager {
         this.told("finished", id).with("rows", this.rows(id)).to(this.hearer);
     }
 
-    public void onStatementError(String id, String message, String trace) {
+    /** Thrown from here, an error takes the place of the one that Spark would throw next. */
+    public void onStatementError(String id, String message, String trace) throws HiveSQLException {
         super.onStatementError(id, message, trace);
         this.told("failed", id).to(this.hearer);
+        PlainError plain = PlainError.of(message);
+        if (plain != null) {
+            throw plain;
+        }
     }
 
     public void onStatementCanceled(String id) {
