@@ -67,7 +67,10 @@ def _told_to_spark(spark: SparkSession, location: str) -> dict[str, str]:
     def ask(name: str) -> str:
         # Not `get`: secrets may stand in a store of Hadoop's.
         said = settings.getPassword(name)
-        return "" if said is None else "".join(map(str, said))
+        # What Hadoop takes where nobody has said anything.
+        if said is None or [*(settings.getPropertySources(name) or ())] == ["core-default.xml"]:
+            return ""
+        return "".join(map(str, said))
 
     place = urlsplit(location)
     scheme = place.scheme.lower()
@@ -100,7 +103,9 @@ def _options_of_s3(bucket: str, ask: _Ask) -> dict[str, str]:
             options["AWS_ENDPOINT_URL"] = endpoint
         if endpoint.startswith("http:"):
             options["AWS_ALLOW_HTTP"] = "true"
-        if of_bucket("path.style.access").lower() != "true":
+        in_path = of_bucket("path.style.access")
+        hosted = _negate(in_path) if in_path else os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "true")
+        if hosted.lower() == "true":
             # There delta-rs wants the bucket in the endpoint.
             options["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] = "true"
             options["AWS_ENDPOINT_URL"] = options["AWS_ENDPOINT_URL"].replace("://", f"://{bucket}.", 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,14 +16,18 @@ AZURE = "acc.dfs.core.windows.net"
 
 
 class Spark:
-    """A session of which only Hadoop's settings are there; texts of secrets come as arrays of letters."""
+    """A session of which only Hadoop's settings are there, `defaults` those that nobody has set.
 
-    def __init__(self, **settings: str) -> None:
+    Texts of secrets come as arrays of letters.
+    """
+
+    def __init__(self, defaults: tuple[str, ...] = (), **settings: str) -> None:
         self.settings = {name.replace("__", "."): value for name, value in settings.items()}
         told = SimpleNamespace(
             getPassword=lambda name: list(self.settings[name]) if name in self.settings else None,
             get=self.settings.get,
             set=self.settings.__setitem__,
+            getPropertySources=lambda name: ["core-default.xml" if name in defaults else "programmatically"],
         )
         self._jsparkSession = SimpleNamespace(
             sessionState=lambda: SimpleNamespace(newHadoopConf=lambda: told),
@@ -33,8 +38,8 @@ class Spark:
 
 @pytest.fixture(autouse=True)
 def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +107,21 @@ def test_what_spark_does_not_say_the_environment_may(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the environment")
     spark: Any = Spark(**{"fs.s3a.access.key": "Spark's"})
     assert options_of_spark(spark, "s3a://b/lake") == {"AWS_REGION": "us", "AWS_ACCESS_KEY_ID": "Spark's"}
+
+
+@pytest.mark.parametrize("said", [True, False], ids=["Spark was told", "Hadoop's own"])
+def test_where_the_bucket_stands_the_environment_says_unless_spark_was_told(
+    monkeypatch: pytest.MonkeyPatch, said: bool
+) -> None:
+    """Spark itself takes keys and an endpoint from the environment, and not this."""
+    monkeypatch.setenv("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "false")
+    style = "fs.s3a.path.style.access"
+    spark: Any = Spark(() if said else (style,), **{"fs.s3a.endpoint": "http://minio:9000", style: "false"})
+    tell_spark(spark, "s3a://b/lake", {})
+    assert spark.settings.get("fs.s3a.bucket.b.path.style.access") == (None if said else "true")
+    options = options_of_spark(spark, "s3a://b/lake")
+    assert options["AWS_ENDPOINT_URL"] == ("http://b.minio:9000" if said else "http://minio:9000")
+    assert options.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "false") == ("true" if said else "false")
 
 
 def test_settings_follow_from_options_for_one_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
