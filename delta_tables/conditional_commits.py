@@ -9,7 +9,6 @@ of ours there, unless a user has chosen one. Stores of Azure, Google and HDFS ne
 from __future__ import annotations
 
 import logging
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +91,7 @@ def is_safe_for_several(spark: SparkSession, location: str) -> bool:
         return True
     if location in _HEEDED:
         return True
-    store, tried = _store(spark, f"{location}/_locks/tried-{uuid.uuid4().hex}")
+    store, tried = _store(spark, f"{location}/_locks/conditions")
     heeded = bool(getattr(jvm, PACKAGE).ConditionalCommits.heeded(store, tried))
     if heeded:
         _HEEDED.add(location)

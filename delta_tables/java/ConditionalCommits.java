@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.util.Arrays;
 import java.util.Iterator;
+import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
@@ -70,19 +71,17 @@ public class ConditionalCommits extends S3SingleDriverLogStore {
         }
     }
 
-    /** Whether the store heeds the condition: some that are made like S3 take it and replace what is there. */
+    /** Whether the store heeds the condition: some that are made like S3 take it and replace what is there.
+     *  The object stays, so that whoever comes later needs one try. */
     public static boolean heeded(FileSystem store, Path path) throws IOException {
-        try {
-            create(store, path, bytes("first"));
+        for (int tried = 0; tried < 2; tried++) {
             try {
-                create(store, path, bytes("second"));
-                return false;
+                create(store, path, bytes(UUID.randomUUID().toString()));
             } catch (FileAlreadyExistsException right) {
                 return true;
             }
-        } finally {
-            store.delete(path, false);
         }
+        return false;
     }
 
     private static byte[] bytes(String text) {
