@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.table_logs import one_look
+from patternlake.delta_tables.tables.intents import TABLE as INTENTS
 from patternlake.delta_tables.tables.intents import Intent, IntentsReader
+from patternlake.delta_tables.tables.publications import TABLE as PUBLICATIONS
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ def load_object_state(
     publications, begun = PublicationsReader(database), IntentsReader(database)
     if database.direct is not None:
         with one_look({}):
+            database.direct.look_at([PUBLICATIONS.name, INTENTS.name])
             found = publications.latest_of(wanted)
             latest = found[job, object]
             last = -1 if latest is None else latest.batch_id

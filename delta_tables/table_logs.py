@@ -31,6 +31,8 @@ from patternlake.udfs.errors import StateError
 # Versions of the protocol that say no more than which columns partition a table and which statistics it has.
 _READER_VERSION = 1
 _PUBLICATIONS = "publications"
+_FIRST = (_PUBLICATIONS, "intents")
+"""Looked at before other tables, of which publications tell. They tell of no intents, so that both may be at once."""
 _MOST_MADE = 16
 """So many things that were made of the rows of one version are kept."""
 _LOOKS_AT_ONCE = 8
@@ -190,12 +192,15 @@ class TableLogs:
         seen = None if self._on_disk else _SEEN.get()
         if seen is None:
             return
-        if _PUBLICATIONS in names:
-            self.current(_PUBLICATIONS)
-        missing = [name for name in names if name not in seen]
         # Threads of their own: each look waits for some of those that read objects.
         with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
-            seen.update(zip(missing, pool.map(self._look_at, missing), strict=True))
+            for some in ([name for name in names if name in _FIRST], [name for name in names if name not in _FIRST]):
+                missing = [name for name in some if name not in seen]
+                versions = dict(zip(missing, pool.map(self._look_at, missing), strict=True))
+                if _PUBLICATIONS in versions:
+                    # What they tell of may have come since another table was looked at.
+                    seen.clear()
+                seen.update(versions)
 
     def _look_at(self, name: str) -> TableVersion:
         try:

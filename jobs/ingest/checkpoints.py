@@ -211,7 +211,9 @@ class Checkpoint:
         StateError
             The checkpoint is lost, another one, or older or newer than the publications.
         """
-        query, planned, done = self.query, self.last("offsets"), self.last("commits")
+        # Each waits for storage.
+        asking = store_threads().map(self.last, ("offsets", "commits"))
+        query, (planned, done) = self.query, asking
         self._stands = planned, done
         where = f"the checkpoint of stream {self._stream!r} at {self.path}"
         if expected.query is None:
