@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 TASK_EVENTS = 100_000
 """Events of one portion of an exact answer of every key, about; the events of a key are never divided."""
+_FEW_BYTES = 1 << 20
+"""So many bytes of events are read from a store as fast as the log of the sketch, which would say how large it is."""
 _ALWAYS = ("position", "time", "name")
 COLUMNS = {
     "match_no": "BIGINT",
@@ -146,9 +148,12 @@ def _cheaper_than_the_sketch(lake: Place, reads: SketchReads, wanted: Candidates
         return False
     where = conditions(reads, wanted)
     columns = list_touched(columns_read(reads.request), where)
-    return lake.small("events", where, columns, few) and (
-        lake.reader.size("events", where, columns, few) <= lake.reader.size("sketch_nodes", shown_in(reads))
-    )
+    if not lake.small("events", where, columns, few):
+        return False
+    size = lake.reader.size("events", where, columns, few)
+    if size <= _FEW_BYTES and not lake.reader.on_disk:
+        return True
+    return size <= lake.reader.size("sketch_nodes", shown_in(reads))
 
 
 def columns_read(request: SketchRequest) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ class Tree:
     """
 
     cheap_events = False
+    on_disk = True
 
     def __init__(
         self,
