@@ -198,6 +198,8 @@ def first_rows(parts: Sequence[Rows], events: Events, most: int) -> Rows:
     key = events.keys[rows.events[rows.offsets[:-1]]]
     positions = events.positions[rows.events]
     first = positions[rows.offsets[:-1]]
+    if np.all((key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & (first[1:] > first[:-1]))):
+        return rows if len(rows) <= most else rows.take(np.arange(most))  # each begins behind the one before
     order = np.lexsort((first, key))
     sorted_, distinct = sort_rows(order, key, rows.offsets, positions, rows.operands)
     wanted = sorted_[distinct[:most]]
