@@ -269,7 +269,8 @@ def _count_units(database: Database, by_key: Sequence[pa.Table | None], portions
     if not found:
         return min(portions, _MOST_TASKS)
     rows = sum(pc.sum(files["num_records"]).as_py() or 0 for files in found)
-    wanted = max(BUCKETS, database.spark.sparkContext.defaultParallelism, -(-rows // _UNIT_ROWS))
+    # Each unit opens all files: of more than run at once, most of the time goes into opening them.
+    wanted = max(database.spark.sparkContext.defaultParallelism, -(-rows // _UNIT_ROWS))
     return min(portions, 1 << (int(wanted) - 1).bit_length())
 
 
