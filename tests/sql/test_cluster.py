@@ -7,12 +7,17 @@ import os
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
+import patternlake
+from patternlake.sql_ext.settings import SESSION_SETTINGS
 from tests.cluster import Cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.timeout(1800)]
@@ -46,6 +51,32 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     started.stop()
 
 
+SUBMITTED = """
+import json, sys
+from pathlib import Path
+import pytest
+from pyspark.sql import SparkSession
+given = json.loads(sys.argv[1])
+sys.path.insert(0, given["tests"])
+import patternlake
+from sql.small_world import OBJECTS, STREAM, World, shown
+from sql.test_ways import WAYS, take_way
+
+spark = SparkSession.builder.getOrCreate()
+spark.sparkContext.setLogLevel("ERROR")
+world = World(spark, Path(given["folder"]))
+tree = {**world.configuration("shipped", s=STREAM), "sketches": OBJECTS["sketches"]}
+with pytest.MonkeyPatch.context() as patched:
+    take_way("tasks", patched)
+    patternlake.run(spark, world.load(tree), ["ingest", "sketch"])
+    patternlake.enable(spark, world.load(tree))
+    for name, value in WAYS["tasks"].items():
+        spark.conf.set(name, value)
+    told = {question: shown(spark.sql(question)) for question in given["asked"]}
+numbers = spark.sparkContext.parallelize(range(4), 4)
+places = numbers.map(lambda _: __import__("patternlake").__file__).distinct().collect()
+print(json.dumps({"seen": told, "places": places}))
+"""
 FINDING = """
 import json, sys
 import patternlake
@@ -125,3 +156,35 @@ def test_a_metastore_keeps_the_lake_for_later_sessions(here: dict[str, Any], tmp
     later = told(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path))
     assert {"events", "publications", "s"} <= {*later["views"]}
     assert [question for question in asked if later[question] != here[question][1]] == []
+
+
+def test_an_archive_that_is_submitted_is_enough_for_workers(
+    cluster: Cluster, here: dict[str, Any], tmp_path: Path
+) -> None:
+    """They have the packages that PatternLake needs, and import PatternLake from the archive."""
+    package, shipped = Path(patternlake.__file__).parent, tmp_path / "patternlake.zip"
+    with zipfile.ZipFile(shipped, "w") as archive:
+        for folder, _, files in os.walk(package, followlinks=True):
+            for file in (Path(folder, name) for name in files if not name.endswith((".pyc", ".nbi", ".nbc"))):
+                archive.write(file, Path("patternlake", file.relative_to(package)))
+    delta = f"io.delta:delta-spark_4.2_2.13:{version('delta-spark')}"
+    settings = cluster.settings() | SESSION_SETTINGS | {
+        "spark.executorEnv.PYTHONPATH": "shipped", "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
+    }  # fmt: skip
+    program = tmp_path / "program.py"
+    program.write_text(SUBMITTED)
+    asked = ["SELECT * FROM match_seq('s', 'a ; b PARTITION BY key', verify => true)", "SELECT * FROM events"]
+    (tmp_path / "work").mkdir()
+    given = {"folder": str(tmp_path / "work"), "tests": str(TESTS), "asked": asked}
+    submit = Path(pyspark.__file__).with_name("bin") / "spark-submit"
+    confs = [text for name, value in settings.items() for text in ("--conf", f"{name}={value}")]
+    there = told(
+        subprocess.Popen(
+            [submit, "--master", cluster.address, "--packages", delta, "--archives", f"{shipped}#shipped", *confs,
+             program, json.dumps(given)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+            env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+        )
+    )  # fmt: skip
+    assert [question for question in asked if there["seen"][question] != here[question]] == []
+    assert [place for place in there["places"] if "/shipped/patternlake/" not in place] == []
