@@ -18,11 +18,16 @@ from patternlake.sql_ext.enabled import lake_of
 from patternlake.sql_ext.session import bare_session, session
 
 CORES = 2
+_EXECUTOR_MB = 4096
 
 
 @contextmanager
-def spark_session(folder: Path, *, functions: bool = True, cores: int = CORES) -> Iterator[SparkSession]:
+def spark_session(
+    folder: Path, *, functions: bool = True, cores: int = CORES, executors: int = 0
+) -> Iterator[SparkSession]:
     """A session, stopped at the end; with the functions enabled over the database `patternlake` at ``folder/state``.
+
+    With `executors`, so many processes of a cluster run the tasks, each one at a time; else the driver's.
 
     All processes run on so many cores: without that, a Python worker and the JVM's own threads would keep a second one
     busy beside the one task of ``local[1]``.
@@ -30,7 +35,10 @@ def spark_session(folder: Path, *, functions: bool = True, cores: int = CORES) -
     for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     settings = {"spark.sql.warehouse.dir": str(folder.resolve() / "warehouse")}
-    master, everywhere = f"local[{cores}]", os.sched_getaffinity(0)
+    master = f"local-cluster[{executors},1,{_EXECUTOR_MB}]" if executors else f"local[{cores}]"
+    if executors:
+        settings["spark.executor.memory"] = f"{_EXECUTOR_MB}m"
+    everywhere = os.sched_getaffinity(0)
     _pin(set(sorted(everywhere)[:cores]))
     if functions:
         spark = session(str(folder / "state"), master, settings=settings)

@@ -17,7 +17,7 @@ from patternlake.udfs.record_batches import in_schema
 _TOLD = ("path", "size_bytes", "num_records")
 OF_PARTITION = "partition."
 """What the names of partition columns begin with in what delta-rs tells of files."""
-_GROUPS_APART = 2
+_MOST_APART = 0.8
 """Of a file whose rows lie in no more than this part of its row groups, these are read, and not all of it."""
 _MOST_VALUES = 64
 """Of a condition with more values it is not kept which rows satisfy it: it will hardly come again."""
@@ -81,37 +81,37 @@ class FileColumns:
 
     def rows(self, numbers: pa.Array | None, schema: pa.Schema) -> pa.Table:
         """Some columns of rows of these numbers, which ascend, or of all."""
-        apart = [] if numbers is None or not self._is_unread(schema.names) else self._by_group(numbers.to_numpy())
-        if not apart:
-            found = [_take(self._column(field.name, schema.names), numbers, field.type) for field in schema]
-            return pa.Table.from_arrays(found, schema=schema)
-        return pa.concat_tables([part.rows(within, schema) for part, within in apart])
+        if numbers is not None and self._is_unread(schema.names):
+            apart = self._apart(numbers.to_numpy())
+            if apart is not None:
+                return apart[0].rows(apart[1], schema)
+        found = [_take(self._column(field.name, schema.names), numbers, field.type) for field in schema]
+        return pa.Table.from_arrays(found, schema=schema)
 
     def _is_unread(self, names: Sequence[str]) -> bool:
         return any(name not in self._columns and f"{OF_PARTITION}{name}" not in self._file for name in names)
 
-    def _by_group(self, numbers: NDArray[np.int64]) -> list[tuple[FileColumns, pa.Array]]:
-        """What is read of each row group that rows of these numbers are of, and their numbers in it.
+    def _apart(self, numbers: NDArray[np.int64]) -> tuple[FileColumns, pa.Array] | None:
+        """What is read of the row groups that rows of these numbers are of, and their numbers there.
 
-        Nothing where the file does not lie by key, or so many are wanted that to read all of it costs no more.
+        None where the file does not lie by key, or so many are wanted that to read all of it costs no more.
         """
         if self._part is not None or not lies_by_key(self._file["path"]):
-            return []
+            return None
         groups = self._reader.row_groups(self._table, self._file)
         if groups is None:
-            return []
-        ends = np.cumsum(groups["rows"].to_numpy())
-        of = np.searchsorted(ends, numbers, "right")
-        wanted = np.unique(of)
-        if _GROUPS_APART * len(wanted) > len(ends):
-            return []
-        found = []
-        for group in wanted.tolist():
-            begin, end = int(ends[group - 1]) if group else 0, int(ends[group])
-            part = FileColumns(self._reader, self._table, self._file, self._schema, Part(groups=(group,)))
-            part._columns = {name: column.slice(begin, end - begin) for name, column in self._columns.items()}
-            found.append((part, pa.array(numbers[of == group] - begin)))
-        return found
+            return None
+        sizes = groups["rows"].to_numpy()
+        ends = np.cumsum(sizes)
+        wanted, of = np.unique(np.searchsorted(ends, numbers, "right"), return_inverse=True)
+        if len(wanted) > _MOST_APART * len(ends):
+            return None
+        begins, counts = (ends - sizes)[wanted], sizes[wanted]
+        part = FileColumns(self._reader, self._table, self._file, self._schema, Part(groups=tuple(wanted.tolist())))
+        for name, column in self._columns.items():
+            pieces = [column.slice(*place) for place in zip(begins.tolist(), counts.tolist(), strict=True)]
+            part._columns[name] = pa.chunked_array([chunk for piece in pieces for chunk in piece.chunks])
+        return part, pa.array(numbers - (begins - (np.cumsum(counts) - counts))[of])
 
     def _column(self, name: str, together: Sequence[str]) -> pa.ChunkedArray:
         """A column; where the file has to be opened for it, the others of `together` are read as well."""

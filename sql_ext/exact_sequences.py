@@ -40,6 +40,9 @@ TASK_EVENTS = 100_000
 """Events of one portion of an exact answer of every key, about; the events of a key are never divided."""
 _FEW_BYTES = 1 << 20
 """So many bytes of events are read from a store as fast as the log of the sketch, which would say how large it is."""
+_BESIDE = 2
+"""So many times the sketch's bytes are read where it is asked, about: the events that it names have to be read besides.
+Measured for four rare names of 10^7 events: 38 MB of events take 0.55 times what 34 MB of a sketch and these do."""
 _ALWAYS = ("position", "time", "name")
 COLUMNS = {
     "match_no": "BIGINT",
@@ -143,7 +146,7 @@ def too_many_events(about: int | None = None) -> ArgumentError:
 
 
 def _cheaper_than_the_sketch(lake: Place, reads: SketchReads, wanted: Candidates, few: int | None) -> bool:
-    """Whether to read every event takes fewer bytes than to ask the sketch which of them can matter."""
+    """Whether to read every event takes less than to ask the sketch which of them can matter, and to read these."""
     if reads.request.one_key or reads.request.window != Window():
         return False
     where = conditions(reads, wanted)
@@ -153,7 +156,7 @@ def _cheaper_than_the_sketch(lake: Place, reads: SketchReads, wanted: Candidates
     size = lake.reader.size("events", where, columns, few)
     if size <= _FEW_BYTES and not lake.reader.on_disk:
         return True
-    return size <= lake.reader.size("sketch_nodes", shown_in(reads))
+    return size <= _BESIDE * lake.reader.size("sketch_nodes", shown_in(reads))
 
 
 def columns_read(request: SketchRequest) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def given(request: pytest.FixtureRequest, tmp_path: Path) -> pa.Table:
     place = str(tmp_path / "events_log")
     write_deltalake(place, both[0].slice(0, 0), partition_by=["stream_id"])
     for rows in both:
-        actions = write_portions(place, [partial(rows.slice, 0)], Layout.BY_KEY)
+        actions = [*write_portions(place, [partial(rows.slice, 0)], Layout.BY_KEY)]
         table = DeltaTable(place)
         table.create_write_transaction(actions, "append", pa.schema(table.schema().to_arrow()), ["stream_id"])
     CACHE.drop(lambda key: True)  # the rows that were just written
