@@ -49,7 +49,7 @@ KEYED = "events"
 _MOST_TASKS = 1000
 _UNIT_ROWS = 16_000_000
 """Rows of files by key that a unit reads, at most, about."""
-_PORTION_ROWS = 2_000_000
+_PORTION_ROWS = 8_000_000
 """A unit of no more rows, about, is one portion: to deal them out again takes half as long as to read them."""
 _READ_AT_ONCE = 16 << 20
 """Bytes of files that a task reads before it deals out what it read: blobs are then some thousand rows each."""
