@@ -71,6 +71,8 @@ def _meet(least: pa.ChunkedArray, greatest: pa.ChunkedArray, ranges: Sequence[tu
 
 def _lie_within(least: pa.ChunkedArray, greatest: pa.ChunkedArray, ranges: Sequence[tuple[int, int]]) -> pa.Array:
     """Whether bounds lie within one of some ranges, NULL where there are none."""
+    if not ranges:
+        return pa.repeat(False, len(least))
     first, last = (np.array(ends, np.int64) for ends in zip(*ranges, strict=True))
     low, high = (np.asarray(pc.fill_null(in_micros(each), 0).to_numpy(), np.int64) for each in (least, greatest))
     place = np.minimum(np.searchsorted(last, low), len(last) - 1)

@@ -226,6 +226,9 @@ def test_neighbouring_partitions_become_one_file_in_the_first_of_them(tmp_path: 
     assert lie_by_key(pa.chunked_array([[file["path"] for file in files]])).to_pylist() == [False, False, True, False]
     reader = DirectReader(str(tmp_path), TableCache())
     assert reader.rows("events", COLUMNS).sort_by("position").equals(given.select(COLUMNS))
+    nowhere = [Condition("position", "in ranges", ())]
+    assert reader.rows("events", COLUMNS, nowhere).num_rows == 0
+    assert reader.size("events", nowhere, COLUMNS, few=1) == 0
     some = [Condition("position", "in ranges", ((4_000, 6_000), (9_999, 15_001), (19_000, 30_000)))]
     wanted = pc.or_(
         pc.or_(pc.and_(pc.greater_equal(given["position"], 4_000), pc.less_equal(given["position"], 6_000)),
