@@ -17,9 +17,11 @@ from pyspark.sql.functions import expr
 from benchmarks.events import source
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.upkeep import tidy
 from patternlake.jobs.configuration.file import SketchConfiguration, StreamConfiguration
 from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.sketch.job import sketch
@@ -115,6 +117,8 @@ def new_folder(name: str) -> Iterator[Path]:
 def make_lake(spark: SparkSession, folder: Path, events: int, name: str | None = None) -> Lake:
     """Make events and ingest them, in batches of `CHUNK`, into the database at ``folder/state``.
 
+    Their files are left as the job `maintain` leaves them.
+
     Parameters
     ----------
     spark
@@ -140,4 +144,6 @@ def make_lake(spark: SparkSession, folder: Path, events: int, name: str | None =
     accepted = lake.published("ingest").source_to
     if accepted != events:
         raise RuntimeError(f"{accepted} of {events} events were accepted")
+    number = lake.published("ingest").stream_id
+    lake.seconds["merging"] = seconds(lambda: tidy(lake.db, [number], [TABLES["events"]]))
     return lake
