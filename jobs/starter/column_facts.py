@@ -41,6 +41,8 @@ _EPOCHS = {"seconds": 1, "milliseconds": 1000, "microseconds": 1_000_000}
 _EPOCH_RANGE = (631_152_000, 4_102_444_800)
 _WHOLE = r"^[+-]?(0|[1-9]\d{0,17})$"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$"
+_CENTS = r",(\d{1,2}|\d{4,})$"
 _PADDED = r"^[+-]?0\d"
 _ISO = r"^\d{4}-\d{1,2}-\d{1,2}([ T].*)?$"
 _DAY = r"^\d{4}-\d{1,2}-\d{1,2}$"
@@ -68,9 +70,10 @@ class ColumnFacts:
     least, greatest
         Of the values, as they sort; None where all are NULL.
     reads
-        How many of the values can be read as what: ``whole``, ``number``, ``share`` (numbers from 0 to 1), ``padded``
-        (numbers with zeros before them), ``truth``, ``day``, ``moment`` (ISO 8601), ``clock`` (a time of day),
-        ``seconds``, ``milliseconds`` and ``microseconds`` since 1970, and each of `MOMENT_FORMATS`.
+        How many of the values can be read as what: ``whole``, ``number``, ``share`` (numbers from 0 to 1), ``comma``
+        (numbers as in 1.234,50), ``cents`` (those of them whose comma cannot part thousands), ``padded`` (numbers with
+        zeros before them), ``truth``, ``day``, ``moment`` (ISO 8601), ``clock`` (a time of day), ``seconds``,
+        ``milliseconds`` and ``microseconds`` since 1970, and each of `MOMENT_FORMATS`.
     words
         How often each of `NULL_WORDS` is a value.
     stray
@@ -221,6 +224,8 @@ def _readings() -> dict[str, Column]:
         "whole": value.rlike(_WHOLE),
         "number": value.rlike(_NUMBER),
         "share": F.when(value.rlike(_NUMBER), value.try_cast("double")).between(0, 1),
+        "comma": value.rlike(_COMMA),
+        "cents": value.rlike(_COMMA) & value.rlike(_CENTS),
         "padded": value.rlike(_PADDED) & value.rlike(_NUMBER),
         "truth": value.rlike(_TRUTH),
         "day": moment & value.rlike(_DAY),

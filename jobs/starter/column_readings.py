@@ -31,7 +31,7 @@ def attribute_type_of(column: ColumnFacts) -> str | None:
         return "boolean"
     if column.all_read_as("whole") and not padded:
         return "bigint"
-    if column.all_read_as("number") and not padded:
+    if (column.all_read_as("number") and not padded) or has_commas(column):
         return "double"
     if column.all_read_as("day"):
         return "date"
@@ -47,7 +47,16 @@ def has_strays(column: ColumnFacts) -> bool:
     numbers = column.reads.get("number", 0)
     if column.type != "string" or not numbers or column.reads.get("padded") or column.all_read_as("number"):
         return False
+    if has_commas(column):
+        return False
     return column.strays("number") <= _STRAYS * numbers and hint(column, role_words.CODE) < 0
+
+
+def has_commas(column: ColumnFacts) -> bool:
+    """Whether a column of texts has numbers with decimals behind a comma: for certain, as 1,234 may be a thousand."""
+    if column.type != "string" or column.reads.get("padded") or column.all_read_as("number"):
+        return False
+    return column.all_read_as("comma") and column.reads.get("cents", 0) > 0
 
 
 def missing_word(columns: Sequence[ColumnFacts]) -> str | None:

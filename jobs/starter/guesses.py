@@ -11,6 +11,7 @@ from patternlake.jobs.starter import role_words
 from patternlake.jobs.starter.column_facts import MOMENT_FORMATS, ColumnFacts
 from patternlake.jobs.starter.column_readings import (
     attribute_type_of,
+    has_commas,
     has_strays,
     hint,
     hint_order,
@@ -250,6 +251,10 @@ def _attribute(column: ColumnFacts, kind: str, missing: str | None, taken: Itera
     if column.type == "string" and kind != "string" and word not in (None, missing):
         quoted = "'" + str(word).replace("\\", "\\\\").replace("'", "\\'") + "'"
         expression = f"nullif({column.expression}, {quoted})"
+    if has_commas(column):
+        plain = f"replace(replace({expression or column.expression}, '.', ''), ',', '.')"
+        told = f"{in_words(column)}; numbers with a decimal comma"
+        return AttributeGuess(name, kind, f"CAST({plain} AS DOUBLE)", told)
     return AttributeGuess(name, kind, expression, in_words(column))
 
 

@@ -154,6 +154,26 @@ def test_numbers_with_other_texts_become_null_there_and_names_are_counted_exactl
     assert "630 rows read: 630 would be events, 0 would go to quarantine" in capsys.readouterr().out
 
 
+@pytest.mark.processes
+def test_a_german_table_is_understood(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ["zeitpunkt;kundennummer;ereignis;betrag", "28.11.2026 09:00;K1;warenkorb;1.019,90"]
+    rows += ["28.11.2026 09:02;K2;warenkorb;5", "28.11.2026 09:20;K1;bezahlt;-0,5", "01.12.2026 10:05;K2;weg;"]
+    (tmp_path / "verkauf.csv").write_text("\n".join(rows) + "\n")
+    assert command("init", "--files", "verkauf.csv") == 0, capsys.readouterr().err
+    stream = written().streams["verkauf"]
+    assert (stream.time, stream.name, stream.key) == (
+        "to_timestamp(zeitpunkt, 'dd.MM.yyyy HH:mm')",
+        "ereignis",
+        "kundennummer",
+    )
+    capsys.readouterr()
+    assert command("check", "--conf", "patternlake.yaml") == 0, capsys.readouterr().err
+    shown = capsys.readouterr().out
+    assert "4 would be events, 0 would go to quarantine" in shown
+    assert re.search(r"2026-11-28 09:00:00 Z +K1 +warenkorb +1019\.9$", shown, re.M)
+    assert re.search(r"2026-12-01 10:05:00 Z +K2 +weg +NULL$", shown, re.M)
+
+
 def test_one_file_is_read_again_where_the_lake_has_come_to_lie_beside_it(
     files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

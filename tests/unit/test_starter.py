@@ -207,6 +207,28 @@ def test_numbers_with_a_few_other_texts_are_numbers_that_say_what_becomes_of_tho
     ]
 
 
+def test_numbers_with_a_decimal_comma_are_numbers() -> None:
+    found = guess(
+        [
+            column("what"),
+            column("betrag", comma=True, cents=1, number=30, whole=30),
+            column("preis", comma=ROWS - 5, cents=900, words={"NA": 5}),
+            column("thousands", comma=True, number=30, whole=30),
+            column("menge", comma=True, number=True, whole=True),
+            column("plz", comma=True, number=30, padded=3),
+        ]
+    )
+    comma = "CAST(replace(replace({}, '.', ''), ',', '.') AS DOUBLE)"
+    assert [(each.name, each.type, each.expression) for each in found.attributes] == [
+        ("betrag", "double", comma.format("betrag")),
+        ("preis", "double", comma.format("nullif(preis, 'NA')")),
+        ("thousands", "string", None),
+        ("menge", "bigint", None),
+        ("plz", "string", None),
+    ]
+    assert found.attributes[0].why.endswith("; numbers with a decimal comma")
+
+
 def test_a_step_and_a_probability_are_told_by_their_names_and_values() -> None:
     steps, share = column("step", "int"), column("prob", "double", share=True)
     found = guess([column("at", "timestamp"), column("letter"), column("who"), steps, share])
