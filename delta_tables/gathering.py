@@ -75,6 +75,8 @@ class Gather:
         Only the partition that is shown so; without `partition`, only rows of this key. None: all.
     make
         What is made of the rows that were read, with their `PART`, before they are dealt out.
+    sparse
+        Whether the conditions leave little of what is read to find it.
     """
 
     table: str
@@ -83,6 +85,7 @@ class Gather:
     partition: tuple[str, ...] = ()
     key: str | None = None
     make: Callable[[pa.Table], pa.Table] | None = None
+    sparse: bool = False
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

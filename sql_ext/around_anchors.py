@@ -19,6 +19,8 @@ _FEW_EVENTS = 100_000
 _RARE = 100
 """One of so many events, or fewer, is rare."""
 _MOST_RANGES = 200
+_SPARSE = 10
+"""Ranges that cover one of so many parts of the time from the first to the last leave little of what is read."""
 
 
 def around_anchors(lake: Lake, pattern: KleenePattern, gathered: Gather, counts: Sequence[NameCount]) -> Gather:
@@ -50,4 +52,6 @@ def around_anchors(lake: Lake, pattern: KleenePattern, gathered: Gather, counts:
     small = lake.small(rare.table, rare.conditions, rare.touched)
     found = rare.read(lake.reader) if small else collect_apart(lake, rare)
     ranges = anchors.ranges(micros(found["time"].combine_chunks()), _MOST_RANGES)
-    return replace(gathered, where=(*gathered.where, Condition("time", "in ranges", ranges)))
+    covered = sum(last - first for first, last in ranges)
+    sparse = bool(ranges) and covered * _SPARSE <= ranges[-1][1] - ranges[0][0]
+    return replace(gathered, where=(*gathered.where, Condition("time", "in ranges", ranges)), sparse=sparse)

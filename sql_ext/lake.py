@@ -105,11 +105,20 @@ class Lake:
         return []
 
     def small(
-        self, table: str, where: Sequence[Condition], columns: Sequence[str] = (), few: int | None = None
+        self,
+        table: str,
+        where: Sequence[Condition],
+        columns: Sequence[str] = (),
+        few: int | None = None,
+        *,
+        most: int = 1,
     ) -> bool:
-        """Whether the driver's own process may read these rows, by their files or by columns alone; see `size`."""
-        most = read_size(self.spark, DRIVER_BYTES, DEFAULT_DRIVER_BYTES)
-        return self.reader.size(table, where, columns, few) <= most
+        """Whether the driver's own process may read these rows, by their files or by columns alone; see `size`.
+
+        With `most`, of so many times as many bytes.
+        """
+        bytes_read = read_size(self.spark, DRIVER_BYTES, DEFAULT_DRIVER_BYTES)
+        return self.reader.size(table, where, columns, few) <= most * bytes_read
 
     @property
     def in_one_order(self) -> bool:

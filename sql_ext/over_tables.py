@@ -123,7 +123,13 @@ class TableLake(Lake):
         return replace(self, database=_Events(events.sparkSession, "", "", events=events))
 
     def small(
-        self, table: str, where: Sequence[Condition], columns: Sequence[str] = (), few: int | None = None
+        self,
+        table: str,
+        where: Sequence[Condition],
+        columns: Sequence[str] = (),
+        few: int | None = None,
+        *,
+        most: int = 1,
     ) -> bool:
         """Nothing is: tasks read the rows."""
         return False
