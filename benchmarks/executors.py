@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 import psutil
@@ -21,10 +19,10 @@ from pyspark.sql import SparkSession
 
 from benchmarks.events import frequent
 from benchmarks.lakes import Lake, make_lake, new_folder
-from benchmarks.machines import QUERIES
+from benchmarks.machines import subscriptions
+from benchmarks.measuring import seconds
 from benchmarks.questions import STREAM
 from benchmarks.sessions import ask, spark_session
-from patternlake.jobs.configuration.file import SubscriptionConfiguration
 from patternlake.jobs.predict.job import predict
 
 EXECUTORS = (1, 2)
@@ -46,16 +44,7 @@ def measure(events: int, executors: int) -> dict[str, Any]:
 
 
 def _seconds(spark: SparkSession, lake: Lake) -> dict[str, float]:
-    asked = {
-        name: SubscriptionConfiguration.model_validate({"stream": STREAM, "query": text})
-        for name, text in QUERIES.items()
-    }
-
-    def seconds(work: Callable[[], Any]) -> float:
-        start = time.perf_counter()
-        work()
-        return round(time.perf_counter() - start, 2)
-
+    asked = subscriptions()
     found = {"predict": seconds(lambda: predict(lake.db, STREAM, asked))}
     ask(spark, _QUESTION)  # kernels are loaded, and workers started
     return {**found, "match_pattern": seconds(lambda: ask(spark, _QUESTION))}

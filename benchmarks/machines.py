@@ -43,11 +43,16 @@ def measure(events: int, repeats: int) -> dict[str, Any]:
     return figures
 
 
-def _through_spark(spark: SparkSession, lake: Lake, repeats: int) -> dict[str, Any]:
-    asked = {
+def subscriptions() -> dict[str, SubscriptionConfiguration]:
+    """The subscriptions, by name."""
+    return {
         name: SubscriptionConfiguration.model_validate({"stream": STREAM, "query": text})
         for name, text in QUERIES.items()
     }
+
+
+def _through_spark(spark: SparkSession, lake: Lake, repeats: int) -> dict[str, Any]:
+    asked = subscriptions()
     predict(lake.db, STREAM, asked)
     rows = spark.table(lake.db.log("events")).where(lake.rows)
     job, plain = [], []
