@@ -117,7 +117,9 @@ class BatchRows:
         """Few rows as rows of this batch in a table: its marks added, and NULL for columns that are not there."""
         return add_marks(rows, self._schema(table), self._values(table))
 
-    def append(self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]], part: str = "") -> None:
+    def append(
+        self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]] | TaskRows, part: str = ""
+    ) -> None:
         """Append rows of this batch, once: a replay writes nothing.
 
         Parameters
@@ -125,9 +127,9 @@ class BatchRows:
         table
             Plain name.
         rows
-            All columns of the table by name, with this batch's number in batch_id or from_batch; few rows, which the
-            driver holds, as `marked` gives them; or more that it makes portion by portion, see `RowPortions`; or what
-            Python tasks make, without the marks.
+            All columns of the table by name, with this batch's number in batch_id or from_batch; or, without the marks,
+            few rows, which the driver holds, or what Python tasks make; or more rows that the driver makes portion by
+            portion, as `marked` gives them, see `RowPortions`.
         part
             Tells several appends to one table apart. Delta remembers every (job, object, table, part), so parts come
             from a small fixed set.
@@ -339,7 +341,7 @@ class BatchRows:
                 return WrittenByTasks(rows, self._values(table), TABLES[table].layout)
             return self._reorder_columns(table, self._frame(table, rows))
         if isinstance(rows, pa.Table):
-            return FewRows(rows, self.database, TABLES[table].layout)
+            return FewRows(self.marked(table, rows), self.database, TABLES[table].layout)
         if self.database.lock(table) is None:
             return FewRows(pa.concat_tables([portion() for portion in rows]), self.database, TABLES[table].layout)
         return RowPortions(rows, self.database.spark, TABLES[table].layout)

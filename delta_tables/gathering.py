@@ -30,7 +30,7 @@ from patternlake.delta_tables.state_reader import Condition, ListedFiles, StateR
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.attributes import is_attribute, stored_type, type_of
 from patternlake.udfs.partitions import PART, ByPartition, order_of, partition_values, rows_of_key
-from patternlake.udfs.record_batches import tables
+from patternlake.udfs.record_batches import as_blob, rows_in, tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -237,7 +237,7 @@ class PortionReader:
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in (SOURCE, PORTION, LISTED))
             for place, number, listed, blob in zip(*columns, batch.column(ROWS), strict=True):
-                found = self._read_by_key(place, number, _rows_in(blob)) if listed else [(number, _rows_in(blob))]
+                found = self._read_by_key(place, number, rows_in(blob)) if listed else [(number, rows_in(blob))]
                 for portion, rows in found:
                     held.setdefault(portion, [[] for _ in self.sources])[place].append(rows)
         for number in sorted(held):
@@ -291,7 +291,7 @@ def _in_units(
 
 def _listed_for_units(database: Database, place: int, files: pa.Table, units: int) -> DataFrame:
     """The files by key of a source, for each unit."""
-    blob = _write(files)
+    blob = as_blob(files)
     columns = {SOURCE: [place] * units, PORTION: range(units), ROWS: [blob] * units, LISTED: [True] * units}
     return frame_of(database.spark, pa.table(columns, schema=_BLOB_SCHEMA), _BLOBS)
 
@@ -316,7 +316,7 @@ def _read_by_tasks(database: Database, read: Mapping[int, tuple[ListedFiles, Gat
     shares = {
         SOURCE: [place for place, _ in groups],
         PORTION: [number % tasks for number in range(len(groups))],
-        ROWS: [_write(some) for _, some in groups],
+        ROWS: [as_blob(some) for _, some in groups],
         LISTED: [True] * len(groups),
     }
     # The files go with the groups.
@@ -325,7 +325,7 @@ def _read_by_tasks(database: Database, read: Mapping[int, tuple[ListedFiles, Gat
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place, blob in zip(batch.column(SOURCE).to_pylist(), batch.column(ROWS), strict=True):
-                rows = known[place].read(_rows_in(blob))
+                rows = known[place].read(rows_in(blob))
                 if rows.num_rows:
                     yield _blobs(place, *known[place].dealing(rows))
 
@@ -360,19 +360,7 @@ def _blobs(place: int, rows: pa.Table, portions: IntArray) -> pa.RecordBatch:
     columns = {
         SOURCE: [place] * len(found),
         PORTION: [portion for portion, _ in found],
-        ROWS: [_write(mine) for _, mine in found],
+        ROWS: [as_blob(mine) for _, mine in found],
         LISTED: [False] * len(found),
     }
     return pa.RecordBatch.from_pydict(columns, schema=_BLOB_SCHEMA)
-
-
-def _rows_in(blob: pa.BinaryScalar) -> pa.Table:
-    return pa.ipc.open_stream(blob.as_buffer()).read_all()
-
-
-def _write(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_table(rows)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written

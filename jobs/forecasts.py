@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.gathering import Gather, deal
+from patternlake.delta_tables.row_files import TaskRows
 from patternlake.delta_tables.state_reader import Condition, among
-from patternlake.delta_tables.visibility import published_rows, visible
+from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few
 from patternlake.udfs.machines.forecasts.passage import Waited
 from patternlake.udfs.machines.forecasts.waiting_times import Waits
 from patternlake.udfs.machines.passing_time import rows_read, standing_rows
 from patternlake.udfs.machines.request import MOVE_NAMES, Question, Told, forecast, question_of
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, ROWS, live_rows
-from patternlake.udfs.partitions import up_to_last_value
+from patternlake.udfs.partitions import PART, ByPartition, count_portions, up_to_last_value
 from patternlake.udfs.record_batches import BATCH_ROWS, columns_of
 
 TABLE, INSTANCES, MOVES = "forecasts", "machine_instances", "machine_transitions"
@@ -31,8 +30,7 @@ KEPT = "kept_above"
 
 _TASK_BYTES = 16 << 20
 """Bytes of instances' files for one task, about; the instances of a partition are never divided."""
-_MOST_TASKS = 1000
-_CARRIED = ("part", "joins")
+_CARRIED = (PART, "joins")
 _LISTS = pa.list_(pa.string())
 _SCHEMA = pa.schema(
     [("subscription", pa.string()), ("lookahead", pa.int32()), *ROWS, *((name, _LISTS) for name in _CARRIED)]
@@ -60,7 +58,7 @@ class Asked:
     question: Question
 
 
-def forecast_rows(batch: Batch, now: int | None, waits: Mapping[str, Waits]) -> DataFrame | pa.Table | None:
+def forecast_rows(batch: Batch, now: int | None, waits: Mapping[str, Waits]) -> TaskRows | pa.Table | None:
     """Rows of `forecasts`, made in the driver's process where few instances are there; None: no forecasts are kept.
 
     Parameters
@@ -86,26 +84,19 @@ def forecast_rows(batch: Batch, now: int | None, waits: Mapping[str, Waits]) -> 
     if few.few_bytes(batch.database, INSTANCES, of_states):
         instances = columns_of(batch.database.state.rows(INSTANCES, read, of_states))
         made_here = [_SCHEMA.empty_table(), *(_rows(each, instances, now) for each in asked)]
-        return batch.marked(TABLE, pa.concat_tables(made_here).drop_columns("key"))
-    size = batch.database.state.size(INSTANCES, of_states)
-    tasks = max(1, min(_MOST_TASKS, -(-size // _TASK_BYTES)))
-    live = batch.database.table(INSTANCES).where(visible(TABLES[INSTANCES], batch) & F.col("state_id").isin(states))
-    live = live.select(*read)
+        return pa.concat_tables(made_here).drop_columns("key")
+    database = batch.database
+    portions = count_portions(database.state.size(INSTANCES, of_states), _TASK_BYTES)
+    live = Gather(INSTANCES, tuple(read), tuple(of_states))
+    blobs, dealt = deal(database, database.state, [(live, ByPartition(portions))], portions)
 
-    def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = [each for each in batches if each.num_rows]
-        if held:
-            columns = columns_of(pa.Table.from_batches(held))
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, (found,) in dealt.read(batches):
+            columns = columns_of(found)
             for each in asked:
-                yield from _rows(each, columns, now).to_batches(max_chunksize=BATCH_ROWS)
+                yield from _rows(each, columns, now).drop_columns("key").to_batches(max_chunksize=BATCH_ROWS)
 
-    dealt = live.repartition(tasks, "part") if tasks > 1 else live.coalesce(1)
-    rows = dealt.mapInArrow(made, from_arrow_schema(_SCHEMA))
-    return rows.drop("key").select(
-        F.lit(batch.stream_id).cast("int").alias("stream_id"),
-        F.lit(batch.batch_id).cast("bigint").alias("batch_id"),
-        *[F.col(name) for name in _SCHEMA.names if name != "key"],
-    )
+    return TaskRows(blobs, made, _SCHEMA.remove(_SCHEMA.get_field_index("key")))
 
 
 def _list_questions(

@@ -7,6 +7,7 @@ gathered, and what is made of it, are the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.gathering import Gather, deal
 from patternlake.delta_tables.row_files import Made, TaskRows
 from patternlake.jobs import few
+from patternlake.jobs.made_rows import HeldRows, MadeRows, keep
 from patternlake.udfs.partitions import ByPartition, count_portions
 from patternlake.udfs.record_batches import batches_of
 
@@ -102,3 +104,31 @@ class PartitionWork:
             if field.name not in rows.column_names:
                 rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
         yield from self.kernel(iter(batches_of(rows)))
+
+
+@contextmanager
+def make(db: Database, works: Sequence[PartitionWork], schema: pa.Schema, *, light: int = 1) -> Iterator[MadeRows]:
+    """Give what comes of some work for the length of a block, made in the driver's process where all of it may be.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    works
+        What is done; all of it makes rows of one schema.
+    schema
+        That schema.
+    light
+        As of `few.few_events`.
+    """
+    held = []
+    for work in works:
+        rows = work.do_here(db, light=light)
+        if rows is None:
+            break
+        held.append(rows)
+    else:
+        yield HeldRows(pa.concat_tables([schema.empty_table(), *held]))
+        return
+    with keep([work.give_to_tasks(db) for work in works]) as kept:
+        yield kept

@@ -67,3 +67,17 @@ def tables(given: Iterable[pa.RecordBatch], *, rows: int = ROWS_AT_ONCE, size: i
             held, count, held_bytes = [], 0, 0
     if held:
         yield pa.Table.from_batches(held)
+
+
+def as_blob(rows: pa.Table) -> bytes:
+    """Rows in Arrow's stream format."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def rows_in(blob: pa.BinaryScalar) -> pa.Table:
+    """The rows that `as_blob` wrote, of which none is copied."""
+    return pa.ipc.open_stream(blob.as_buffer()).read_all()

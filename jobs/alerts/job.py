@@ -212,7 +212,7 @@ def _write_here(db: Database, batch: Batch, rows: DataFrame, known: _Known) -> i
     held = decided.append_column("held_by", outcome["held_by"]).filter(pc.invert(is_told))
     for name, those in ((HELD_ALERTS, held), (ALERTS, told)):
         if those.num_rows:
-            batch.append(name, batch.marked(name, those))
+            batch.append(name, those)
     return int(told.num_rows)
 
 

@@ -158,7 +158,7 @@ class _Judge:
             shaped = (np.zeros(shape) if judged is None else judged.totals.counted).reshape(shape)
             for name, own in zip(group.names, shaped, strict=True):
                 rows += [(name, *astuple(verdict)) for verdict in verdicts(own, lookaheads, thresholds)]
-        batch.append(TABLE, batch.marked(TABLE, of_tuples(rows, _SCHEMA)))
+        batch.append(TABLE, of_tuples(rows, _SCHEMA))
         if self.last is not None:
             batch.close_rows(TABLE, [])
         return batch.publish(

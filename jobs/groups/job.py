@@ -6,28 +6,24 @@ Partitions go on from what is remembered of them; those without new events are l
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.row_files import on_one_disk
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.visibility import published_rows
-from patternlake.jobs import few, spilling
+from patternlake.jobs import few
 from patternlake.jobs.configuration.file import GroupConfiguration
-from patternlake.jobs.contexts import in_own_session, keep_evaluated
+from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, follow, next_batch
-from patternlake.jobs.partitioned import PartitionWork
+from patternlake.jobs.made_rows import MadeRows
+from patternlake.jobs.partitioned import PartitionWork, make
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.attributes import attribute_columns, types_of_attributes
 from patternlake.udfs.errors import ConfigurationError
@@ -42,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 JOB = "groups"
 STATES, MATCHES = "group_state", "group_matches"
+_MATCH_COLUMNS = (PART, "t_start", "t_first", "t_end", "probability", "final", "closed")
+_STATE_COLUMNS = (PART, "last_step", "live_starts", "open_groups", STATE)
 
 _LIGHT = 4
 """Measured: a million events take the driver 1.6 seconds, and tasks on two cores 5."""
@@ -111,46 +109,14 @@ class _Builder:
         """Write groups and states, close those that they replace, publish."""
         batch = self.batch
         phases.at("finding groups")
-        here = self._work.do_here(self.db, light=_LIGHT)
-        if here is not None:
-            return self._publish_here(here)
-        rows = self._work.give_to_tasks(self.db)
-        if self.db.lock(STATES) is not None and on_one_disk(self.db.spark):
-            with spilling.folder_for(self.db.spark) as folder:
-                return self._publish_here(spilling.spill(rows, folder))
-        with keep_evaluated(rows.given.mapInArrow(rows.made, from_arrow_schema(rows.schema))) as found:
-            counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
-            batch.append(MATCHES, self._matches(found))
-            batch.append(STATES, self._states(found))
-        if self.last is not None:
-            advanced = batch.written(STATES).select("part")
-            batch.close_partitions(MATCHES, advanced, _OPEN)
-            batch.close_partitions(STATES, advanced)
-        return self._publish(counts)
-
-    def _publish_here(self, found: pa.Table) -> Publication:
-        """As `build`, of rows that the driver holds, or reads from files."""
-        batch = self.batch
-
-        def matches(rows: pa.Table) -> pa.Table:
-            groups = rows.filter(pc.not_equal(rows["kind"], REMEMBERED))
-            return batch.marked(MATCHES, groups.append_column("closed", pc.equal(groups["kind"], CLOSED)))
-
-        def states(rows: pa.Table) -> pa.Table:
-            return batch.marked(STATES, rows.filter(pc.equal(rows["kind"], REMEMBERED)))
-
-        for table, made in ((MATCHES, matches), (STATES, states)):
-            few_rows = found.num_rows <= few.FEW_EVENTS * _LIGHT
-            batch.append(table, made(found) if few_rows else spilling.portions(found, made))
-        if self.last is not None:
-            advanced = found["part"].filter(pc.equal(found["kind"], REMEMBERED)).combine_chunks()
-            batch.close_partitions(MATCHES, advanced, _OPEN)
-            batch.close_partitions(STATES, advanced)
-        counted = found["kind"].value_counts().to_pylist()
-        return self._publish({row["values"]: row["counts"] for row in counted})
-
-    def _publish(self, counts: Mapping[str, int]) -> Publication:
-        batch = self.batch
+        with make(self.db, [self._work], BATCH_SCHEMA, light=_LIGHT) as found:
+            counts = found.counts()
+            batch.append(MATCHES, found.of([CLOSED, OPEN], _MATCH_COLUMNS))
+            batch.append(STATES, found.of([REMEMBERED], _STATE_COLUMNS))
+            if self.last is not None:
+                advanced = self._advanced(found)
+                batch.close_partitions(MATCHES, advanced, _OPEN)
+                batch.close_partitions(STATES, advanced)
         return batch.publish(
             rows_in=batch.source_to - batch.source_from,
             rows_out=counts.get(CLOSED, 0) + counts.get(OPEN, 0),
@@ -158,7 +124,13 @@ class _Builder:
             state={"partitions": counts.get(REMEMBERED, 0)},
         )
 
-    @cached_property
+    def _advanced(self, found: MadeRows) -> DataFrame | pa.Array:
+        """The partitions that have new events."""
+        if found.counts().get(REMEMBERED, 0) > few.FEW_EVENTS:
+            return self.batch.written(STATES).select(PART)
+        return found.read(REMEMBERED, [PART])[PART].combine_chunks()
+
+    @property
     def _work(self) -> PartitionWork:
         """What `Batches` makes of new events and of what is remembered of their partitions."""
         batch, last = self.batch, self.last
@@ -175,12 +147,3 @@ class _Builder:
 
         size, remembered = batch.source_to - batch.source_from, pa.schema([(STATE, pa.binary())])
         return PartitionWork([events], size, states, remembered, ("step", "position"), found, BATCH_SCHEMA)
-
-    def _matches(self, found: DataFrame) -> DataFrame:
-        rows = found.where(F.col("kind") != REMEMBERED).withColumn("closed", F.col("kind") == CLOSED)
-        columns = ("part", "t_start", "t_first", "t_end", "probability", "final", "closed")
-        return rows.select(*columns, *self.batch.marks(MATCHES))
-
-    def _states(self, found: DataFrame) -> DataFrame:
-        columns = ("part", "last_step", "live_starts", "open_groups", STATE)
-        return found.where(F.col("kind") == REMEMBERED).select(*columns, *self.batch.marks(STATES))

@@ -10,8 +10,7 @@ from pyspark.sql import DataFrame
 
 from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.delta_tables.row_files import TaskRows, on_one_disk
-from patternlake.jobs import spilling
-from patternlake.jobs.ingest import ranges
+from patternlake.jobs.ingest import ranges, spilling
 from patternlake.jobs.sources.text_files import are_few
 
 if TYPE_CHECKING:

@@ -11,9 +11,6 @@ from collections.abc import Iterator
 from functools import cached_property, partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import documents, phases, timestamps
 from patternlake.delta_tables.catalogue import TABLES
@@ -21,14 +18,16 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.event_ranks import dealing_of
 from patternlake.delta_tables.gathering import Deal, collect, deal
 from patternlake.delta_tables.measure_columns import check_measures
+from patternlake.delta_tables.row_files import TaskRows
 from patternlake.delta_tables.snapshots import Snapshot, earliest_event
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
-from patternlake.delta_tables.tables.pattern_state import PatternStateReader, keeps_anew
+from patternlake.delta_tables.tables.pattern_state import keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.told_by_tasks import FromTasks, Gathered, Observed, add_up
 from patternlake.jobs.configuration.file import PatternConfiguration
-from patternlake.jobs.contexts import in_own_session_when_needed, keep_evaluated
+from patternlake.jobs.contexts import in_own_session_when_needed
 from patternlake.jobs.following import Work, follow, next_batch
+from patternlake.jobs.made_rows import keep
 from patternlake.jobs.patterns.carried import carried_after
 from patternlake.jobs.patterns.here import MATCHES, STATE, FewEvents, Found
 from patternlake.jobs.summary import Summary
@@ -42,7 +41,7 @@ from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
 from patternlake.udfs.kleene.work import Work as Matching
 from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
-from patternlake.udfs.record_batches import BATCH_ROWS, columns_of, together
+from patternlake.udfs.record_batches import columns_of, together
 from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.unseen_names import MOST_NAMES
 
@@ -50,6 +49,9 @@ logger = logging.getLogger(__name__)
 
 JOB = "patterns"
 PART = "part"
+_MATCH_COLUMNS = (
+    PART, "first_position", "last_position", "first_time", "last_time", "positions", "operands", "bindings", "values",
+)  # fmt: skip
 _ANEW = 4
 """Kept events for each event of a batch, up to which the batch writes all of them anew. Measured for batches of 50,000
 events in most partitions: 14 ms more to write, where to close what they replace took 100."""
@@ -149,11 +151,14 @@ class _Builder:
         if few_found is not None:
             return self._publish_few(few_found)
         told = self.db.spark.sparkContext.accumulator([], Gathered())
-        with keep_evaluated(self._found(FromTasks(told, self.db.location, batch.stream_id))) as found:
-            counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
+        with keep([self._found(FromTasks(told, self.db.location, batch.stream_id))]) as found:
+            counts = found.counts()
             if counts.get(MATCH):
-                batch.append(MATCHES, self._matches(found))
-            self._keep(found, counts.get(EVENT, 0))
+                batch.append(MATCHES, found.of([MATCH], _MATCH_COLUMNS))
+            if counts.get(EVENT):
+                batch.append(STATE, found.of([EVENT], (PART, *EVENT_COLUMNS)))
+            if self.by_rows and self.last is not None and not keeps_anew(batch):
+                batch.close_partitions(STATE, found.read(ADVANCED, [PART])[PART].combine_chunks())
         carried = carried_after(
             self.db,
             batch,
@@ -166,23 +171,11 @@ class _Builder:
         self._tell(add_up(observed for _, _, observed in told.value))
         return publication
 
-    def _keep(self, found: DataFrame, count: int) -> None:
-        """Write kept events, so many of advanced partitions, and let those that they replace count no longer."""
-        rows, last = self._events(found), self.last
-        advanced = found.where(F.col("kind") == ADVANCED).select(PART)
-        if last is not None and keeps_anew(self.batch):
-            self.batch.append(STATE, rows.unionByName(self._waiting(last, advanced)))
-            return
-        if count:
-            self.batch.append(STATE, rows)
-        if self.by_rows and last is not None:
-            self.batch.close_partitions(STATE, advanced)
-
     def _publish_few(self, found: Found) -> Publication:
         """As `build`, of rows that the driver holds."""
         batch = self.batch
         made = {MATCHES: found.matches, STATE: found.events}
-        batch.append_each({table: batch.marked(table, rows) for table, rows in made.items() if rows.num_rows})
+        batch.append_each({table: rows for table, rows in made.items() if rows.num_rows})
         if found.replaced is not None and found.replaced.num_rows:
             parts, positions = (found.replaced[name].combine_chunks() for name in (PART, "position"))
             batch.close_partitions(STATE, parts, positions=positions)
@@ -249,10 +242,10 @@ class _Builder:
         snapshot = Snapshot(self.db.state, None)
         return snapshot.name_counts(BatchRange(stream.object_id, stream.base_batch, stream.batch_id), MOST_NAMES)
 
-    def _found(self, observer: FromTasks) -> DataFrame:
+    def _found(self, observer: FromTasks) -> TaskRows:
         """What `batch_rows` makes of new events and of those that are kept; `observer` is told what tasks observe."""
         request, portions = self.reads.request, self.reads.request.portions
-        kept_events = self.reach if self.by_rows else None
+        kept_events, anew = self.reach if self.by_rows else None, keeps_anew(self.batch)
         events, *others = sources = self._few.sources
         dealing = dealing_of(events, request, partial(collect, self.db, self.db.state))
         deals: list[Deal] = [dealing.deal, *[ByPartition(portions.count)] * len(others)]
@@ -261,30 +254,9 @@ class _Builder:
         def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, (given, *more) in dealt.read(batches):
                 rows, work = columns_of(together([dealing.ranked(given), *more])), Matching()
-                for made in batch_rows(request, number + portions.low, rows, kept_events=kept_events, work=work):
-                    yield from made.to_batches(max_chunksize=BATCH_ROWS)
+                place = number + portions.low
+                for made in batch_rows(request, place, rows, kept_events=kept_events, anew=anew, work=work):
+                    yield from made.to_batches()
                 observer.tell(observed_in(request.pattern, work))
 
-        return blobs.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
-
-    def _matches(self, found: DataFrame) -> DataFrame:
-        columns = (
-            PART, "first_position", "last_position", "first_time", "last_time", "positions", "operands", "bindings",
-            "values",
-        )  # fmt: skip
-        marks = {"pattern_id": self.batch.object_id, "stream_id": self.batch.stream_id}
-        return found.where(F.col("kind") == MATCH).select(
-            *columns,
-            *[F.lit(value).cast("int").alias(name) for name, value in marks.items()],
-            F.lit(self.batch.batch_id).cast("bigint").alias("batch_id"),
-        )
-
-    def _events(self, found: DataFrame) -> DataFrame:
-        return found.where(F.col("kind") == EVENT).select(PART, *EVENT_COLUMNS, *self.batch.marks(STATE))
-
-    def _waiting(self, last: Publication, advanced: DataFrame) -> DataFrame:
-        """The kept events of all other partitions, as rows of this batch."""
-        former = PatternStateReader(self.db).events(last).alias("s")
-        same = F.col(f"s.{PART}").eqNullSafe(F.col(f"k.{PART}"))
-        others = former.join(advanced.alias("k"), same, "left_anti")
-        return others.select(PART, *EVENT_COLUMNS, *self.batch.marks(STATE))
+        return TaskRows(blobs, found, BATCH_SCHEMA)

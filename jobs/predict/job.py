@@ -10,31 +10,30 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import functions as F
 
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.row_files import TaskRows, on_one_disk
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.tables.machine_transitions import MOVE_COLUMNS
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.visibility import published_rows
-from patternlake.jobs import few, spilling
+from patternlake.jobs import few
 from patternlake.jobs.configuration.file import SubscriptionConfiguration
-from patternlake.jobs.contexts import in_own_session, keep_evaluated
+from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, follow, next_batch
 from patternlake.jobs.forecasts import KEPT, forecast_rows
 from patternlake.jobs.forecasts import TABLE as FORECASTS
-from patternlake.jobs.partitioned import PartitionWork
-from patternlake.jobs.predict.found import FOUND_SCHEMA, INSTANCES, Found, FoundHere, KeptFound
+from patternlake.jobs.made_rows import MadeRows
+from patternlake.jobs.partitioned import PartitionWork, make
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.jobs.subscriptions import by_partition, check, check_measures_of, events_of, order_groups
 from patternlake.jobs.summary import Summary
@@ -51,9 +50,12 @@ from patternlake.udfs.machines.from_config import Group, groups_of
 from patternlake.udfs.machines.request import COUNTING
 from patternlake.udfs.machines.state import (
     BATCH_SCHEMA,
+    COUNTS,
     INSTANCE,
     INSTANCE_COLUMNS,
     MATCH,
+    TOTALS_COLUMNS,
+    WAITS,
     totals_of,
 )
 from patternlake.udfs.partitions import PART
@@ -62,7 +64,11 @@ logger = logging.getLogger(__name__)
 
 JOB = "predict"
 SUBSCRIPTIONS, STATES, MOVES = "subscriptions", "machine_states", "machine_transitions"
-MATCHES = "subscription_matches"
+MATCHES, INSTANCES = "subscription_matches", "machine_instances"
+FOUND_SCHEMA = BATCH_SCHEMA.append(pa.field("partitioned_by", pa.string()))
+"""What `Batches` makes, with the PARTITION BY of its pass; ``group`` is counted through all passes."""
+_MATCH_COLUMNS = ("subscription", "last_time", "first_position", "last_position", "first_time", PART, "bindings")
+_INSTANCE_COLUMNS = ("partitioned_by", PART, *INSTANCE_COLUMNS, "age")
 
 
 @in_own_session
@@ -165,17 +171,10 @@ class _Builder:
     def build(self) -> Publication:
         """Write what new events amount to, the catalogue, close what that replaces, publish."""
         phases.at("running machines")
-        here = self._found_here()
-        if here is not None:
-            return self._written(FoundHere(self.batch, here))
-        if self.db.lock(INSTANCES) is not None and on_one_disk(self.db.spark):
-            with spilling.folder_for(self.db.spark) as folder:
-                found = [spilling.spill(rows, folder) for rows in self._found()]
-                return self._written(FoundHere(self.batch, pa.concat_tables([FOUND_SCHEMA.empty_table(), *found])))
-        with keep_evaluated(self._frame()) as rows:
-            return self._written(KeptFound(self.batch, rows))
+        with make(self.db, self._works, FOUND_SCHEMA) as found:
+            return self._written(found)
 
-    def _written(self, found: Found) -> Publication:
+    def _written(self, found: MadeRows) -> Publication:
         batch = self.batch
         counted = found.counts()
         phases.at("training machines")
@@ -187,14 +186,14 @@ class _Builder:
         entries = {name: self.now[name] for name in changed}
         catalogue = batch.marked(SUBSCRIPTIONS, subscription_rows(entries, self.groups))
         if counted.get(MATCH):
-            batch.append(MATCHES, found.matches())
-        batch.append(INSTANCES, found.instances())
+            batch.append(MATCHES, found.of([MATCH], _MATCH_COLUMNS))
+        batch.append(INSTANCES, found.of([INSTANCE], _INSTANCE_COLUMNS))
         batch.append(MOVES, moves)
         new = self.passes[1].groups
         if changed:
             batch.append(SUBSCRIPTIONS, catalogue)
         if new:
-            batch.append(STATES, batch.marked(STATES, state_rows(new)))
+            batch.append(STATES, state_rows(new))
         if self.last is not None:
             self._close(found, changed)
         phases.at("forecasting")
@@ -213,12 +212,12 @@ class _Builder:
             },
         )
 
-    def _close(self, found: Found, changed: Sequence[str]) -> None:
+    def _close(self, found: MadeRows, changed: Sequence[str]) -> None:
         batch = self.batch
         for columns, groups in by_partition(self.passes[0].groups).items():
             roots = [group.compiled.graph.ids[0] for group in groups]
             mine = [Condition("partitioned_by", "=", _join(columns))]
-            batch.close_partitions(INSTANCES, found.advanced(roots), mine)
+            batch.close_partitions(INSTANCES, self._advanced(found, roots), mine)
         batch.close_rows(MOVES, [])
         gone = sorted(self.before.keys() - set(self.same))
         if gone:
@@ -265,39 +264,27 @@ class _Builder:
         remembered = pa.schema([BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS])
         return PartitionWork(events, size, instances, remembered, ("time", "position"), found, FOUND_SCHEMA)
 
-    def _found_here(self) -> pa.Table | None:
-        """What the driver's process makes; None where there is too much for it."""
-        made = [FOUND_SCHEMA.empty_table()]
-        for work in self._works:
-            rows = work.do_here(self.db)
-            if rows is None:
-                return None
-            made.append(rows)
-        return pa.concat_tables(made)
+    def _advanced(self, found: MadeRows, roots: Sequence[str]) -> DataFrame | pa.Array:
+        """The partitions that have an instance in one of some states."""
+        if found.counts().get(INSTANCE, 0) > few.FEW_EVENTS:
+            written = self.batch.written(INSTANCES)
+            return written.where(F.col("state_id").isin(list(roots))).select(PART).distinct()
+        instances = found.read(INSTANCE, ["state_id", PART])
+        return instances.filter(pc.is_in(instances["state_id"], pa.array(roots, pa.string())))[PART].combine_chunks()
 
-    def _found(self) -> list[TaskRows]:
-        """What tasks make."""
-        return [work.give_to_tasks(self.db) for work in self._works]
-
-    def _frame(self) -> DataFrame:
-        """The same for Spark."""
-        schema = from_arrow_schema(FOUND_SCHEMA)
-        frames = [rows.given.mapInArrow(rows.made, schema) for rows in self._found()]
-        return reduce(DataFrame.unionByName, frames) if frames else self.db.spark.createDataFrame([], schema)
-
-    def _totals(self, found: Found) -> list[Any]:
+    def _totals(self, found: MadeRows) -> list[Any]:
         """`Machines.totals` of every group, of all tasks together."""
         totals: list[Any] = [None] * len(self.groups)
-        for row in found.totals():
+        for row in found.read(COUNTS, ["group", *TOTALS_COLUMNS]).to_pylist():
             own = totals_of(row)
             totals[row["group"]] = own if totals[row["group"]] is None else totals[row["group"]] + own
         return totals
 
-    def _waits(self, found: Found) -> dict[str, Waits]:
+    def _waits(self, found: MadeRows) -> dict[str, Waits]:
         """By columns of PARTITION BY, how long partitions have waited for their events."""
         former = {} if self.last is None else self.last.state.get("waits", {})
         counted: dict[int, list[Waits]] = {}
-        for row in found.waits():
+        for row in found.read(WAITS, ["group", "keys"]).to_pylist():
             counted.setdefault(row["group"], []).append(from_numbers(row["keys"]))
         waits: dict[str, Waits] = {}
         number = 0

@@ -178,10 +178,7 @@ class _Builder:
         while begin < self.segments:
             number = len(self.plans) - 1
             rows = self._few_rows(begin, number)
-            if rows is None:
-                self.batch.append(TABLE, self._rows(begin, number), part=str(number))
-            else:
-                self.batch.append(TABLE, self.batch.marked(TABLE, rows), part=str(number))
+            self.batch.append(TABLE, self._rows(begin, number) if rows is None else rows, part=str(number))
             phases.at("measuring sketch_nodes")
             sizings = [plan.sizing for plan in self.plans]
             if rows is None:

@@ -142,8 +142,7 @@ class _Builder:
                 self._append(rows.where("kind", kind), kind)
             else:
                 self._append(rows.filter(pc.field("kind") == kind), kind)
-        edges = panes.edges(self.db)
-        self.batch.append(EDGES, self.batch.marked(EDGES, edges) if isinstance(edges, pa.Table) else edges)
+        self.batch.append(EDGES, panes.edges(self.db))
         return panes.lowest
 
     def _write_by_spark(self) -> int | None:
@@ -165,8 +164,7 @@ class _Builder:
         if kind in self._there:
             return
         if not isinstance(rows, DataFrame):
-            made = self.batch.marked(VERTICES, rows) if isinstance(rows, pa.Table) else rows
-            self.batch.append(VERTICES, made, part=kind)
+            self.batch.append(VERTICES, rows, part=kind)
             return
         marked = rows.select("*", *self.batch.marks(VERTICES))
         missing = [column for column in TABLE.columns if column.name not in marked.columns]

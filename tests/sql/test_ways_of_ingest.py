@@ -22,8 +22,8 @@ from patternlake.delta_tables import writes
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.sessions import temporary_settings
-from patternlake.jobs import few, spilling
-from patternlake.jobs.ingest import bringing, ranges, ties
+from patternlake.jobs import few
+from patternlake.jobs.ingest import bringing, ranges, spilling, ties
 from patternlake.jobs.ingest import job as ingest_job
 from patternlake.jobs.sources import places, text_files
 from patternlake.jobs.starter.checking import check

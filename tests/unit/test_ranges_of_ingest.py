@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc
 
-from patternlake.jobs import spilling
 from patternlake.jobs.ingest import ranges as ranges_module
+from patternlake.jobs.ingest import spilling
 from patternlake.jobs.ingest.few_rows import accept, take_rows
 from patternlake.jobs.ingest.ranges import find_refused, ranges
 

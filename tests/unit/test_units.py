@@ -18,6 +18,7 @@ from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.unlisted_files import write_portions
 from patternlake.udfs.partitions import PART, ByPartition
+from patternlake.udfs.record_batches import as_blob
 
 MANY = 12_000
 COLUMNS = ("position", "key", "name")
@@ -64,7 +65,7 @@ def test_units_find_each_row_once_and_partitions_whole(
     gather = Gather("events", COLUMNS, where, ("key",))
     none = gather.made(given.select(COLUMNS).slice(0, 0))
     reader = PortionReader((Known(listed, gather, ByPartition(portions), none),), units)
-    blob = gathering._write(listed.files)
+    blob = as_blob(listed.files)
     found = []
     for unit in range(units):
         columns = {gathering.SOURCE: [0], gathering.PORTION: [unit], gathering.ROWS: [blob], gathering.LISTED: [True]}

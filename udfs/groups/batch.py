@@ -40,6 +40,7 @@ BATCH_SCHEMA = pa.schema(
         ("t_end", pa.int64()),
         ("probability", pa.float64()),
         ("final", pa.bool_()),
+        ("closed", pa.bool_()),
         ("last_step", pa.int64()),
         ("live_starts", pa.int64()),
         ("open_groups", pa.int64()),
@@ -119,11 +120,9 @@ class Batches:
 
 
 def _groups(kind: str, parts: pa.ListArray, found: GroupRows) -> pa.RecordBatch:
-    return _batch(
-        kind,
-        parts.take(pa.array(found.key)),
-        {name: pa.array(getattr(found, name)) for name in ("t_start", "t_first", "t_end", "probability", "final")},
-    )
+    told = {name: pa.array(getattr(found, name)) for name in ("t_start", "t_first", "t_end", "probability", "final")}
+    closed = pa.repeat(kind == CLOSED, len(found.key))
+    return _batch(kind, parts.take(pa.array(found.key)), {**told, "closed": closed})
 
 
 def _states(parts: pa.ListArray, state: GroupState) -> pa.RecordBatch:

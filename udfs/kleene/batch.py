@@ -51,6 +51,7 @@ def batch_rows(
     rows: Mapping[str, pa.Array],
     *,
     kept_events: int | None,
+    anew: bool = False,
     codes: IntArray | None = None,
     work: Work | None = None,
 ) -> Iterator[pa.Table]:
@@ -66,6 +67,8 @@ def batch_rows(
     kept_events
         So many of the last settled events of a partition are kept, from the first on that a match may begin with, and
         all that are not settled; None: none are.
+    anew
+        Whether the events of partitions that stay as they are, which are kept already, are given, too.
     codes
         int64[n]: the number of each row's partition, as `partition_codes` gives it; None: not known.
     work
@@ -83,9 +86,11 @@ def batch_rows(
         what matching itself raises.
     """
     codes = partition_numbers(request, rows) if codes is None else codes
-    chosen = _is_unruled(rows, codes)
-    if request.pattern.partition:
-        chosen &= _may_settle(request, rows, codes, chosen)
+    unruled = _is_unruled(rows, codes)
+    chosen = unruled & _may_settle(request, rows, codes, unruled) if request.pattern.partition else unruled
+    if anew:
+        waiting = pa.array(unruled & ~chosen)
+        yield _kept({name: column.filter(waiting) for name, column in rows.items()})
     given = sorted_portion(request, rows, codes, chosen)
     if request.policy != "skip_till_any":
         # A start has one match at most, so there are no more than events, which are held as it is.
@@ -203,9 +208,7 @@ def _keep(request: KleeneRequest, given: Portion, ends: _Ends, kept_events: int)
     kept &= ~settled | (np.arange(len(times)) >= first[given.codes])
     chosen = given.where(kept)
     there = np.flatnonzero(np.diff(given.offsets))
-    columns = ("part", *EVENT_COLUMNS)
-    read = {name: column for name, column in chosen.rows.items() if name in columns or is_attribute(name)}
-    yield _batch(EVENT, keep_attributes(pa.table(read)))
+    yield _kept(chosen.rows)
     yield _batch(ADVANCED, pa.table({"part": given.parts.take(pa.array(there))}))
 
 
@@ -213,6 +216,13 @@ def _places(rows: Mapping[str, pa.Array]) -> tuple[IntArray, IntArray]:
     """Times and positions of the events."""
     times = pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False)
     return times, rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _kept(rows: Mapping[str, pa.Array]) -> pa.Table:
+    """Events as rows that are kept."""
+    columns = ("part", *EVENT_COLUMNS)
+    read = {name: column for name, column in rows.items() if name in columns or is_attribute(name)}
+    return _batch(EVENT, keep_attributes(pa.table(read)))
 
 
 def _batch(kind: str, rows: pa.Table) -> pa.Table:

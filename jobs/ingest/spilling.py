@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -43,15 +43,6 @@ def spill(rows: TaskRows, folder: str) -> pa.Table:
     # Files of tasks that were tried twice are there too; only those that Spark took are named.
     read = [ipc.open_file(pa.memory_map(row["path"])).read_all() for row in found]
     return pa.concat_tables(read) if read else rows.schema.empty_table()
-
-
-def portions(rows: pa.Table, made: Callable[[pa.Table], pa.Table]) -> list[Callable[[], pa.Table]]:
-    """What makes something of rows, some neighbours at a time."""
-
-    def portion(begin: int) -> Callable[[], pa.Table]:
-        return lambda: made(rows.slice(begin, _CHUNK_ROWS))
-
-    return [portion(begin) for begin in range(0, rows.num_rows, _CHUNK_ROWS)]
 
 
 def _to_files(made: Made, folder: str) -> Made:
