@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from patternlake.sql_ext import enabled
 from patternlake.sql_ext.answering import registering
 from patternlake.sql_ext.functions import load_declarations, load_rows_functions
 from patternlake.sql_ext.settings import FUNCTION_SETTINGS
+from patternlake.sql_ext.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +76,7 @@ def enable(
     workers.check(spark)
     db = open_database(spark, database, location, storage_options)
     if db.made and not create:
-        _warn(
+        warn_user(
             f"there was no database at {db.location}, so an empty one was made and is registered as '{database}'. "
             "patternlake.run(spark, configuration) fills it, given a configuration with this database and location. "
             f"If the location is mistyped: DROP DATABASE {identifier(database)} CASCADE, then enable the right one"
@@ -87,7 +87,7 @@ def enable(
     registering.register(spark, (*FUNCTIONS, *ROWS_FUNCTIONS))
     same = before is not None and (before[0], plain(before[1])) == (db.name, plain(db.location))
     if before is not None and not same:
-        _warn(
+        warn_user(
             f"the SQL functions of this session answered from database {_show(*before)}; from here on they answer "
             f"from {_show(db.name, db.location)}. A session of its own, spark.newSession(), can answer from another"
         )
@@ -95,7 +95,7 @@ def enable(
     if current in (_DEFAULT, before and before[0]):
         spark.catalog.setCurrentDatabase(database)
     elif current != database and not same:
-        _warn(
+        warn_user(
             f"'{current}' was chosen as the current database and stays it: the views are {database}.events, "
             f"{database}.quarantine and so on, or events and quarantine after USE {database}; functions need no prefix"
         )
@@ -105,9 +105,3 @@ def enable(
 
 def _show(name: str, location: str) -> str:
     return f"'{name}' at {location}"
-
-
-def _warn(text: str) -> None:
-    """Tell the log and Python's warnings, at the line that called `patternlake.enable` or `patternlake.session`."""
-    logger.warning("%s", text)
-    warnings.warn(text, stacklevel=4)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +11,7 @@ import pyarrow.compute as pc
 from patternlake.delta_tables.layout import KEY
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext.event_conditions import event_conditions
+from patternlake.sql_ext.user_warnings import warn_user
 from patternlake.udfs.published import NameCount
 from patternlake.udfs.unseen_names import MOST_NAMES, unseen_names, unseen_text
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
     from patternlake.sql_ext.lake import Lake
     from patternlake.udfs.requests import BatchRange
-
-logger = logging.getLogger(__name__)
 
 
 def tell_unseen(names: Iterable[str], counts: Sequence[NameCount], *, names_are_tokens: bool = True) -> bool:
@@ -44,7 +41,7 @@ def tell_unseen(names: Iterable[str], counts: Sequence[NameCount], *, names_are_
     """
     unseen = unseen_names(names, [row.name for row in counts], names_are_tokens=names_are_tokens)
     for name, nearest in unseen:
-        _warn(unseen_text(name, nearest))
+        warn_user(unseen_text(name, nearest))
     return bool(unseen)
 
 
@@ -79,10 +76,5 @@ def tell_unseen_key(lake: Lake, key: str | None, events: BatchRange, rows: DataF
     if not known:
         return False
     nearest = unseen_names([key], known)[0][1] if len(known) < MOST_NAMES else None
-    _warn(f"the key {unseen_text(key, nearest)}")
+    warn_user(f"the key {unseen_text(key, nearest)}")
     return True
-
-
-def _warn(text: str) -> None:
-    logger.warning("%s", text)
-    warnings.warn(text, stacklevel=5)

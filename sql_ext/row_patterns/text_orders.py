@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, list_items
+from patternlake.sql_ext.user_warnings import warn_user
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.rows.text_order import better_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-logger = logging.getLogger(__name__)
 
 _LOOKED_AT = 1000
 """Rows of the table, in any order."""
@@ -50,8 +47,7 @@ def warn_of_text_order(rows: OrderedRows) -> None:
         f"ORDER BY {term.name} sorts texts such as '{better.example}' by their first characters, so that '10' comes "
         f"before '9'. To sort what they stand for, write ORDER BY {better.call.format(term.name)} {order}"
     ).strip()
-    logger.warning("%s", text)
-    warnings.warn(text, stacklevel=4)
+    warn_user(text)
 
 
 def _is_cheap(frame: DataFrame) -> bool:

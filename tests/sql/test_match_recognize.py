@@ -480,6 +480,7 @@ def test_texts_that_sort_wrong_are_told(lake: SparkSession, way: str, caplog: py
         assert ask("at") == [(2,)]
     assert str(told[0].message).endswith("write ORDER BY to_timestamp(at, 'H:mm')")
     assert str(told[0].message) in caplog.text
+    assert [each.filename for each in told] == [__file__]
     with pytest.warns(UserWarning, match=r"write ORDER BY CAST\(number AS BIGINT\)"):
         ask("number")
     with warnings.catch_warnings():
