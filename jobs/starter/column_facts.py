@@ -31,6 +31,16 @@ MOMENT_FORMATS = {
     "dd/MMM/yyyy:HH:mm:ss Z": r"^\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}$",
 }
 """Patterns of Spark's datetimes that texts are tried with, each with what such a text looks like."""
+_REST, _REST_LOOK = "[.SSSSSS][ ][XXX][XX][z]", r"(\.\d{1,6})?( ?(Z|[+-]\d{2}:?\d{2}|[A-Z]{3,4}|[A-Z]\w+/\w+))?$"
+ZONED_FORMATS = {
+    pattern + _REST: look[:-1] + _REST_LOOK
+    for pattern, look in {
+        **MOMENT_FORMATS,
+        "yyyy-MM-dd HH:mm": r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}$",
+    }.items()
+    if pattern.endswith(("H:mm", "H:mm:ss"))
+}
+"""Of texts that have parts of a second or a zone, some of them or all; tried where no pattern without these will do."""
 NULL_WORDS = ("NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "none", "nan", "NaN", r"\N", "-", "?", "")
 """Texts that stand for a missing value where the rest of a column is of another kind."""
 COUNTED = 1000
@@ -73,7 +83,7 @@ class ColumnFacts:
         How many of the values can be read as what: ``whole``, ``number``, ``share`` (numbers from 0 to 1), ``comma``
         (numbers as in 1.234,50), ``cents`` (those of them whose comma cannot part thousands), ``padded`` (numbers with
         zeros before them), ``truth``, ``day``, ``moment`` (ISO 8601), ``clock`` (a time of day), ``seconds``,
-        ``milliseconds`` and ``microseconds`` since 1970, and each of `MOMENT_FORMATS`.
+        ``milliseconds`` and ``microseconds`` since 1970, and each of `MOMENT_FORMATS` and `ZONED_FORMATS`.
     words
         How often each of `NULL_WORDS` is a value.
     stray
@@ -234,7 +244,7 @@ def _readings() -> dict[str, Column]:
         **{unit: number.between(low * scale, high * scale) for unit, scale in _EPOCHS.items()},
         **{
             pattern: F.when(value.rlike(look), F.try_to_timestamp(value, F.lit(pattern))).isNotNull()
-            for pattern, look in MOMENT_FORMATS.items()
+            for pattern, look in {**MOMENT_FORMATS, **ZONED_FORMATS}.items()
         },
     }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from patternlake.jobs.configuration.values import RESERVED
 from patternlake.jobs.starter import role_words
-from patternlake.jobs.starter.column_facts import MOMENT_FORMATS, ColumnFacts
+from patternlake.jobs.starter.column_facts import MOMENT_FORMATS, ZONED_FORMATS, ColumnFacts
 from patternlake.jobs.starter.column_readings import (
     attribute_type_of,
     has_commas,
@@ -179,9 +179,10 @@ def _as_moment(column: ColumnFacts) -> tuple[int, str, str] | None:
             return 4, column.expression, f"{told}; days without a time{_others(column, 'day')}"
         if share(column, "moment") >= _ENOUGH:
             return 1, column.expression, f"{told}; texts of times{_others(column, 'moment')}"
-        for pattern in MOMENT_FORMATS:
-            if share(column, pattern) >= _ENOUGH and (pattern != "yyyyMMdd" or hint(column, role_words.TIME) >= 0):
-                other = [each for each in MOMENT_FORMATS if each != pattern and share(column, each) >= _ENOUGH]
+        for formats in (MOMENT_FORMATS, ZONED_FORMATS):
+            fitting = [pattern for pattern in formats if share(column, pattern) >= _ENOUGH]
+            if fitting and (fitting[0] != "yyyyMMdd" or hint(column, role_words.TIME) >= 0):
+                pattern, *other = fitting
                 why = f"{told}; texts like {pattern}{_others(column, pattern)}"
                 why += f"; may be {' or '.join(other)} as well" if other else ""
                 expression = f"to_timestamp({column.expression}, '{pattern}')"

@@ -155,14 +155,26 @@ def test_numbers_with_other_texts_become_null_there_and_names_are_counted_exactl
 
 
 @pytest.mark.processes
-def test_a_german_table_is_understood(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = ["zeitpunkt;kundennummer;ereignis;betrag", "28.11.2026 09:00;K1;warenkorb;1.019,90"]
-    rows += ["28.11.2026 09:02;K2;warenkorb;5", "28.11.2026 09:20;K1;bezahlt;-0,5", "01.12.2026 10:05;K2;weg;"]
+@pytest.mark.parametrize(
+    ("zones", "pattern"),
+    [
+        (("", "", "", ""), "dd.MM.yyyy HH:mm"),
+        ((" +01:00", " +0100", " CET", " Z"), "dd.MM.yyyy HH:mm[.SSSSSS][ ][XXX][XX][z]"),
+    ],
+)
+def test_a_german_table_is_understood(
+    zones: tuple[str, str, str, str], pattern: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two, three, four = zones
+    hour = "10" if one else "09"
+    rows = ["zeitpunkt;kundennummer;ereignis;betrag", f"28.11.2026 {hour}:00{one};K1;warenkorb;1.019,90"]
+    rows += [f"28.11.2026 {hour}:02{two};K2;warenkorb;5", f"28.11.2026 {hour}:20{three};K1;bezahlt;-0,5"]
+    rows += [f"01.12.2026 10:05{four};K2;weg;"]
     (tmp_path / "verkauf.csv").write_text("\n".join(rows) + "\n")
     assert command("init", "--files", "verkauf.csv") == 0, capsys.readouterr().err
     stream = written().streams["verkauf"]
     assert (stream.time, stream.name, stream.key) == (
-        "to_timestamp(zeitpunkt, 'dd.MM.yyyy HH:mm')",
+        f"to_timestamp(zeitpunkt, '{pattern}')",
         "ereignis",
         "kundennummer",
     )
