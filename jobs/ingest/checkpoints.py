@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -261,14 +261,26 @@ class Checkpoint:
         Safe to be done again where it was broken off.
         """
         root = self._folder.address(now).rstrip("/")
+        self._rewrite(lambda line: _move_entry(line, before, root))
+
+    def renew(self, times: Mapping[str, int], *, after: int) -> None:
+        """Write down other times of modification, in milliseconds, of files in entries after one.
+
+        Safe to be done again where it was broken off.
+        """
+        self._rewrite(lambda line: _renew_entry(line, times, after), after=after)
+
+    def _rewrite(self, change: Callable[[str], str], *, after: int = -1) -> None:
+        """Replace each file of Spark's log of the files that were read, after an entry, whose lines change."""
         for name in self._folder.names("sources", "0"):
-            text = self._folder.read("sources", "0", name) if name.removesuffix(".compact").isdigit() else None
+            number = name.removesuffix(".compact")
+            text = self._folder.read("sources", "0", name) if number.isdigit() and int(number) > after else None
             if text is None:
                 continue
             version, *lines = text.splitlines()
-            moved = [_move_entry(line, before, root) for line in lines]
-            if moved != lines:
-                self._folder.replace("\n".join([version, *moved]), "sources", "0", name)
+            changed = [change(line) for line in lines]
+            if changed != lines:
+                self._folder.replace("\n".join([version, *changed]), "sources", "0", name)
 
     def files(self, until: int, *, after: int = -1) -> DataFrame | None:
         """The files that the query has read: ``path``, ``modified`` (milliseconds), None if there are none.
@@ -311,6 +323,14 @@ def _move_entry(line: str, before: str, root: str) -> str:
     # As many parts of the address as of the name: it is encoded.
     parts = path.split("/")[-len(name.split("/")) :]
     return json.dumps({**entry, "path": "/".join([root, *parts])}, ensure_ascii=False, separators=(",", ":"))
+
+
+def _renew_entry(line: str, times: Mapping[str, int], after: int) -> str:
+    """An entry of Spark's log of the files that were read, with its file's time where that is another one."""
+    entry = json.loads(line)
+    if entry["batchId"] <= after or entry["path"] not in times:
+        return line
+    return json.dumps({**entry, "timestamp": times[entry["path"]]}, ensure_ascii=False, separators=(",", ":"))
 
 
 _REBUILD = "run the job again with --rebuild, which reads the source from its beginning"

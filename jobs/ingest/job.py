@@ -34,7 +34,7 @@ from patternlake.jobs.ingest.moved_source import follow
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
 from patternlake.jobs.ingest.rivals import rival, rivalry
 from patternlake.jobs.ingest.ties import Ties, count_tied, count_tied_here
-from patternlake.jobs.ingest.unread_files import may_have_unread
+from patternlake.jobs.ingest.unread_files import may_have_unread, renew_planned
 from patternlake.jobs.ingest.writing import write_by_tasks, write_here
 from patternlake.jobs.sources.columns import FIRST_MICROS, EventColumns
 from patternlake.jobs.sources.errors import ChangedSourceError
@@ -209,6 +209,8 @@ class _Run:
         moved = self.source.kind != "delta" and self.origin not in (None, self.source.shown)
         if moved and follow(name, self.source, self.checkpoint, str(self.origin)):
             self.origin = self.source.shown
+        if self.source.kind != "delta" and begun is None and not self.checkpoint.settled(expected):
+            renew_planned(self.source, self.checkpoint, last or {})
         unread = last is None or may_have_unread(name, self.source, self.checkpoint, last)
         if not unread and begun is None and self.checkpoint.settled(expected):
             logger.info("stream %r: no new files at %s", name, self.source.shown)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from patternlake.jobs.ingest.checkpoints import Checkpoint
     from patternlake.jobs.sources.source import Source
 
+_ALL = (1 << 63) - 1
+_PATH = "regexp_replace(path, '^file:/+', 'file:/') AS path"
+"""Spark writes one file's address with one slash or with three."""
+
 
 def may_have_unread(name: str, source: Source, checkpoint: Checkpoint, last: Mapping[str, Any]) -> bool:
     """Whether there may be files that were not read.
@@ -37,10 +41,7 @@ def may_have_unread(name: str, source: Source, checkpoint: Checkpoint, last: Map
     read, there = checkpoint.files(int(until)), source.modified()
     if read is None or there is None:
         return True
-    # Spark writes one file's address with one slash or with three.
-    path = F.regexp_replace("path", "^file:/+", "file:/").alias("path")
-    was = read.select(path, F.col("modified").alias("was"))
-    known = there.select(path, "modified").join(was, "path", "left")
+    known = there.selectExpr(_PATH, "modified").join(read.selectExpr(_PATH, "modified AS was"), "path", "left")
     differing = known.where(F.col("was").isNull() | (F.col("was") != F.col("modified")))
     # Those that were changed come first.
     found = differing.orderBy(F.col("was").isNull(), "path").select("path", "was").limit(4).collect()
@@ -52,3 +53,27 @@ def may_have_unread(name: str, source: Source, checkpoint: Checkpoint, last: Map
             "or run with --rebuild, which reads all files anew"
         )
     return bool(found)
+
+
+def renew_planned(source: Source, checkpoint: Checkpoint, last: Mapping[str, Any]) -> None:
+    """Know files of a batch that was planned, and of which nothing was written, by their times as these are now.
+
+    Such a batch may have failed at a file that has been put right since. Spark reads the file as it is now, but under
+    the time that it wrote down, by which the next run would take it for one that changed after it was read.
+
+    Parameters
+    ----------
+    source, checkpoint
+        Of the stream.
+    last
+        What the last published batch says of its source; empty before the first.
+    """
+    after = int(last.get("offset", {}).get("logOffset", -1))
+    planned, there = checkpoint.files(_ALL, after=after), source.modified()
+    if planned is None or there is None:
+        return
+    written = planned.selectExpr(_PATH, "path AS written", "modified AS was")
+    changed = there.selectExpr(_PATH, "modified").join(written, "path").where("was != modified")
+    times = {row["written"]: int(row["modified"]) for row in changed.select("written", "modified").collect()}
+    if times:
+        checkpoint.renew(times, after=after)

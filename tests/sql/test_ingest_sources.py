@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,18 @@ def test_a_csv_file_put_right_is_read(s: Lake) -> None:
         s.ingest()
     s.write("b.csv", "2024-01-01,b,k,1")
     assert s.ingest().rows_out == 2
+    assert s.ingest().batches == 0, "it is not one that changed after it was read"
+    s.write("c.csv", "2024-01-01,a,k,1", header="at,what,who")
+    with pytest.raises(SourceError, match=r"put its header right"):
+        s.ingest()
+    s.write("c.csv", "2024-01-02,c,k,1")
+    os.utime(s.data / "c.csv", (7, 7))
+    assert s.ingest().rows_out == 1
+    s.write("d.csv", "2024-01-03,d,k,1")
+    assert s.ingest().rows_out == 1
+    s.write("c.csv", "2024-01-02,changed,k,1")
+    with pytest.raises(SourceError, match=r"changed after it was read: file:/.*/c\.csv; put new rows"):
+        s.ingest()
 
 
 def test_csv_of_a_schema_is_typed_and_globs_choose_files(s: Lake) -> None:
