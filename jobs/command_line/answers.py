@@ -24,10 +24,16 @@ _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"
 
 
 def as_table(answer: DataFrame) -> tuple[list[str], bool]:
-    """Lay an answer out; the lines, and whether it has more than `TABLE_ROWS` rows, which are left out."""
+    """Lay an answer out; the lines, and whether it has more than `TABLE_ROWS` rows, which are left out.
+
+    Of a single column whose values have line breaks, as EXPLAIN and DESCRIBE FUNCTION give it, the lines are those.
+    """
     if not answer.columns:
         return [], False
     rows = [["NULL" if value is None else value for value in row] for row in _texts(answer).take(TABLE_ROWS + 1)]
+    if len(answer.columns) == 1 and any("\n" in value for (value,) in rows):
+        # A plan, the text of a view, the help of a function: written for people, line by line.
+        return [line for (value,) in rows[:TABLE_ROWS] for line in value.splitlines()], len(rows) > TABLE_ROWS
     right = [index for index, (_, kind) in enumerate(answer.dtypes) if kind.startswith(_NUMBERS)]
     return list(align(answer.columns, rows[:TABLE_ROWS], right)), len(rows) > TABLE_ROWS
 

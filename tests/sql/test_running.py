@@ -253,6 +253,9 @@ def test_a_table_ends_after_a_thousand_rows_and_says_so(spark: SparkSession) -> 
 
 def test_columns_of_one_name_and_statements_without_an_answer_are_shown(spark: SparkSession) -> None:
     assert answers.as_table(spark.sql("SELECT 1 AS a, 2 AS a"))[0][-1] == "1  2"
+    assert answers.as_table(spark.sql("SELECT 'a\\nb' AS x, 2 AS y"))[0][-1] == "a\\nb  2"
+    plan = spark.sql("SELECT 'a\\n\\n  b' AS plan UNION ALL SELECT NULL")
+    assert answers.as_table(plan) == (["a", "", "  b", "NULL"], False)
     assert answers.as_table(spark.sql("CREATE OR REPLACE TEMPORARY VIEW running_nothing AS SELECT 1")) == ([], False)
 
 
