@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language.query.tree import Span
 
+_PARAMETER = re.compile(r"(?<!:)[:$@]\{?[A-Za-z_]|\?")
+"""How other languages write a parameter."""
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+)
@@ -61,6 +63,8 @@ def tokens(text: str, query_text: str, offset: int) -> list[Token]:
         if found is None:
             what = text[at]
             message = "this string has no closing quote" if what in "'\"`" else f"unexpected {what!r} in a predicate"
+            if _PARAMETER.match(text, at):
+                message += "; a parameter is its bare name here, with its value in params => map('name', 'value')"
             raise PredicateError(message, query_text, offset + at)
         kind = str(found.lastgroup)
         span = Span(offset + at, offset + found.end())
