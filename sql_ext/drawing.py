@@ -230,5 +230,5 @@ def _pyplot() -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise StateError("plots need matplotlib, which is not installed: pip install 'patternlake[plot]'") from None
+        raise StateError("plots need matplotlib, which is not installed: pip install matplotlib") from None
     return pyplot
