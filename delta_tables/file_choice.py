@@ -144,9 +144,11 @@ def truth(column: pa.ChunkedArray, condition: Condition) -> NDArray[np.bool_]:
 
 def _truth_of_coded(column: pa.DictionaryArray, condition: Condition) -> NDArray[np.bool_]:
     """The same of texts by numbers of a dictionary: each text is judged once, and NULL."""
-    texts = pa.chunked_array([pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])])
-    numbers = column.indices.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False)
-    return np.asarray(truth(texts, condition)[numbers], np.bool_)
+    texts, numbers = column.dictionary, column.indices
+    if numbers.null_count:
+        numbers = numbers.fill_null(len(texts))
+        texts = pa.concat_arrays([texts, pa.nulls(1, texts.type)])
+    return np.asarray(truth(pa.chunked_array([texts]), condition)[numbers.to_numpy()], np.bool_)
 
 
 def _scalar(value: Any, type_: pa.DataType) -> pa.Scalar:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,7 +44,7 @@ def columns_of_file(
     """
     metadata = pq.read_metadata(source)
     groups, rows = groups_of(metadata, part), rows_in(metadata, part)
-    chunks = _chunks(metadata, groups)
+    chunks = _chunks(metadata, groups, columns)
     coded = [name for name in columns if schema.field(name).type == pa.string() and _is_coded(chunks.get(name, []))]
     file = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded or None, coerce_int96_timestamp_unit="us")
     there = [name for name in columns if name in file.schema_arrow.names]
@@ -63,8 +62,8 @@ def columns_of_file(
 def sizes_of_columns(source: pa.NativeFile) -> pa.Table:
     """The bytes that each column takes in a file: ``name``, ``bytes``."""
     metadata = pq.read_metadata(source)
-    chunks = _chunks(metadata, range(metadata.num_row_groups))
-    names = sorted({path.split(".")[0] for path in chunks})
+    names = sorted({metadata.schema.column(place).path.split(".")[0] for place in range(metadata.num_columns)})
+    chunks = _chunks(metadata, range(metadata.num_row_groups), names)
     return pa.table({"name": names, "bytes": [_stored_bytes(chunks, [name]) for name in names]})
 
 
@@ -153,12 +152,15 @@ class _Chunk:
     encodings: tuple[str, ...]
 
 
-def _chunks(file: pq.FileMetaData, groups: Iterable[int]) -> dict[str, list[_Chunk]]:
-    """The chunks of each column in some row groups, by its path in the file."""
-    found: defaultdict[str, list[_Chunk]] = defaultdict(list)
+def _chunks(file: pq.FileMetaData, groups: Iterable[int], columns: Sequence[str]) -> dict[str, list[_Chunk]]:
+    """The chunks of some columns in some row groups, by their paths in the file."""
+    paths = {place: file.schema.column(place).path for place in range(file.num_columns)}
+    mine = {place: path for place, path in paths.items() if path.split(".")[0] in columns}
+    found: dict[str, list[_Chunk]] = {path: [] for path in mine.values()}
     for group in map(file.row_group, groups):
-        for chunk in map(group.column, range(group.num_columns)):
-            found[chunk.path_in_schema].append(_Chunk(chunk.total_compressed_size, chunk.encodings))
+        for place, path in mine.items():
+            chunk = group.column(place)
+            found[path].append(_Chunk(chunk.total_compressed_size, chunk.encodings))
     return found
 
 
