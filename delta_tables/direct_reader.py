@@ -35,6 +35,7 @@ from patternlake.delta_tables.layout import (
     GROUP_ROWS,
     KEY,
     Part,
+    buckets_of,
     describe_groups,
     lie_by_key,
     lies_by_key,
@@ -219,7 +220,7 @@ class DirectReader:
     def rows_of(self, listed: ListedFiles, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
         """Return columns of the rows of some files that satisfy all conditions, without a look into the log.
 
-        Of files by key at least those of the buckets that are listed.
+        Of files by key those of the buckets that are listed, for which keys are among what is read.
         """
         files = choose_files(listed.files, where)
         return self._left(listed.table, listed.schema, files, columns, where, listed.buckets)
@@ -237,7 +238,7 @@ class DirectReader:
         where: Sequence[Condition],
         buckets: tuple[int, ...] = (),
     ) -> pa.Table:
-        """What conditions leave of files; of files by key, at least the rows of some buckets, where these are given."""
+        """What conditions leave of files; of files by key the rows of some buckets, where these are given."""
         wanted = pa.schema([schema.field(name) for name in dict.fromkeys([*columns, *(c.column for c in where)])])
         whole = [self._at_hand(table, path) for path in files["path"].to_pylist()]
         missing = [place for place, rows in enumerate(whole) if rows is None]
@@ -252,6 +253,8 @@ class DirectReader:
         rows = pa.concat_tables(
             [wanted.empty_table(), *(in_columns(each, wanted) for each in whole if each is not None)]
         )
+        if buckets and rows.num_rows:  # these are all rows of their files
+            rows = rows.filter(pa.array(np.isin(buckets_of(rows[KEY].combine_chunks()), buckets)))
         kept = holding([rows[condition.column] for condition in where], where)
         return pa.concat_tables([(rows if kept is None else rows.take(kept)).select(columns), *large])
 

@@ -198,7 +198,7 @@ class Known:
         return cls(without, gather, dealing, gather.none)
 
     def read(self, files: pa.Table, buckets: tuple[int, ...] = ()) -> pa.Table:
-        """What is gathered of some files, of those by key at least what lies in some buckets."""
+        """What is gathered of some files, of those by key what lies in some buckets."""
         assert self.listed is not None
         # Nothing is kept: what a task reads of a table that is too large for the driver, none reads again soon.
         reader = DirectReader(self.listed.location, TableCache(0), dict(self.listed.storage_options))
@@ -249,10 +249,15 @@ class PortionReader:
         source = self.sources[place]
         buckets = tuple(buckets_of_unit(unit, self.units))
         for some in _in_groups(files, _READ_AT_ONCE * BUCKETS // len(buckets)):
-            rows, portions = source.dealing(source.read(some, buckets))
-            for portion, mine in _by_portion(rows, portions):
-                # Of more units than buckets, several read one bucket; and who reads a bucket may be given others.
-                if portion % self.units == unit:
+            rows = source.read(some, buckets)
+            # A partition's portion and its bucket are remainders of one number: the rows of a unit that is one portion
+            # and reads whole buckets are all its own.
+            if source.dealing == ByPartition(self.units) and self.units <= BUCKETS:
+                if rows.num_rows:
+                    yield unit, rows
+                continue
+            for portion, mine in _by_portion(*source.dealing(rows)):
+                if portion % self.units == unit:  # of more units than buckets, several read one
                     yield portion, mine
 
 
