@@ -221,19 +221,22 @@ def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Eve
         How many rows there are.
     """
     k, p = len(rows), len(numbers)
-    rank = np.zeros(max(numbers, default=0) + 1, np.int64)
-    rank[list(numbers)] = np.arange(p)
-    match = np.repeat(np.arange(k), np.diff(rows.offsets))
-    place = match * p + rank[rows.operands]
-    bound = rows.events
-    if (place[1:] < place[:-1]).any():
-        bound = bound[np.argsort(place, kind="stable")]
+    bound, offsets = rows.events, rows.offsets
+    if p != 1:  # else all events of a match are its one operand's
+        rank = np.zeros(max(numbers, default=0) + 1, np.int64)
+        rank[list(numbers)] = np.arange(p)
+        match = np.repeat(np.arange(k), np.diff(rows.offsets))
+        place = match * p + rank[rows.operands]
+        if (place[1:] < place[:-1]).any():
+            bound = bound[np.argsort(place, kind="stable")]
+        offsets = _offsets(np.bincount(place, minlength=k * p))
     first, last = rows.events[rows.offsets[:-1]], rows.events[rows.offsets[1:] - 1]
+    bound_positions = events.positions[rows.events]
     return Matches(
         operands=tuple(names),
         key=events.keys[first].astype(np.int64),
-        offsets=_offsets(np.bincount(place, minlength=k * p)),
-        positions=events.positions[bound],
+        offsets=offsets,
+        positions=bound_positions if bound is rows.events else events.positions[bound],
         bound=bound,
         first_position=events.positions[first],
         last_position=events.positions[last],
@@ -241,7 +244,7 @@ def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Eve
         last_time=events.times[last],
         event_offsets=rows.offsets,
         events=rows.events,
-        bound_positions=events.positions[rows.events],
+        bound_positions=bound_positions,
         bound_operands=rows.operands,
         total=total,
         truncated=total > k,
