@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -25,21 +26,39 @@ def seconds(action: Callable[[], Any], name: str = "") -> float:
     return taken
 
 
-def side_by_side(actions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+def side_by_side(
+    actions: Mapping[str, Callable[[], Any]], repeats: int, *, measure: Callable[[Callable[[], Any]], Any] = seconds
+) -> dict[str, list[Any]]:
     """Times of several actions that take turns, each turn begun by another one, so that none has the warmer caches."""
-    taken: dict[str, list[float]] = {name: [] for name in actions}
+    taken: dict[str, list[Any]] = {name: [] for name in actions}
     names = list(actions)
     for turn in range(repeats):
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
-            taken[name].append(seconds(actions[name]))
+            taken[name].append(measure(actions[name]))
     return taken
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process, of its JVM and of all Python workers so far."""
+    total = 0.0
+    me = psutil.Process()
+    for process in (me, *me.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            total += sum(process.cpu_times()[:4])  # those of children that have ended, too
+    return total
+
+
+def _seconds_and_cpu(action: Callable[[], Any]) -> tuple[float, float]:
+    before = cpu_seconds()
+    taken = seconds(action)
+    return taken, cpu_seconds() - before
 
 
 def measure_beside(
     question: str, actions: Mapping[str, Callable[[], Any]], repeats: int, *, warm: bool = True, **more: Any
 ) -> dict[str, Any]:
-    """Medians of seconds of ways to answer one question, printed as a line of JSON.
+    """Medians of seconds, and of CPU seconds, of ways to answer one question, printed as a line of JSON.
 
     Parameters
     ----------
@@ -56,9 +75,9 @@ def measure_beside(
     """
     for action in actions.values() if warm else ():
         action()
-    return report_beside(
-        question, {way: median(times) for way, times in side_by_side(actions, repeats).items()}, **more
-    )
+    taken = side_by_side(actions, repeats, measure=_seconds_and_cpu)
+    wall, cpu = ({way: median([each[kind] for each in pairs]) for way, pairs in taken.items()} for kind in (0, 1))
+    return report_beside(question, wall, cpu={way: round(each, 2) for way, each in cpu.items()}, **more)
 
 
 def report_beside(question: str, seconds: Mapping[str, float], **more: Any) -> dict[str, Any]:
