@@ -59,11 +59,11 @@ class Served:
 
 
 @contextmanager
-def serving(conf: Path, *arguments: str, folder: Path) -> Iterator[Served]:
+def serving(conf: Path, *arguments: str, folder: Path, master: str = "local[2]") -> Iterator[Served]:
     """`patternlake serve` at free ports of this machine, working in a folder; killed at the end, if it still runs."""
     command = [sys.executable, "-m", "patternlake.jobs.command_line", "serve", "--conf", str(conf)]
     ports = ["--port", "0", "--connect-port", "0"]
-    environment = {**os.environ, "PATTERNLAKE_DRIVER_MEMORY": "2g", "PATTERNLAKE_MASTER": "local[2]"}
+    environment = {**os.environ, "PATTERNLAKE_DRIVER_MEMORY": "2g", "PATTERNLAKE_MASTER": master}
     process = subprocess.Popen(
         [*command, *ports, *arguments], cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
     )

@@ -72,11 +72,12 @@ QUESTIONS = (
 
 
 class World:
-    """A small source, and lakes that sessions of all kinds make of it."""
+    """A small source, and lakes that sessions of all kinds make of it: beside it, or at a `place` in a store."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, place: str | None = None) -> None:
         self.spark = spark
         self.folder = folder
+        self.place = place
         self.answers: dict[str, dict[str, Any]] = {}
         (folder / "data").mkdir()
         lines = [f"2024-01-01 00:00:{3 * n:02},{name},k{n % 2},{n}" for n, name in enumerate(NAMES)]
@@ -95,7 +96,7 @@ class World:
         source = {"format": "csv", "path": "data", "options": {"header": True}}
         return {
             "database": database,
-            "location": str(self.folder / database),
+            "location": f"{self.place or self.folder}/{database}",
             "streams": {name: {"source": source, **section} for name, section in streams.items()},
         }
 
@@ -108,7 +109,8 @@ class World:
             session = self.session(settings)
             database = "small_" + "".join(letter if letter.isalnum() else "_" for letter in kind)
             tree = {**self.configuration(database, s=STREAM), **OBJECTS}
-            lay(self.spark, tree["location"])
+            if self.place is None:
+                lay(self.spark, tree["location"])
             for job in [*JOBS, *(["maintain"] if maintained else [])]:
                 patternlake.run(session, self.load(tree), job)
             patternlake.enable(session, database=database, location=tree["location"])

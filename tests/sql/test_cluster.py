@@ -15,10 +15,14 @@ from typing import Any
 
 import pyspark
 import pytest
+import yaml
+from sql.served import serving
+from sql.small_world import STREAM
 
 import patternlake
 from patternlake.sql_ext.settings import SESSION_SETTINGS
 from tests.cluster import Cluster
+from tests.object_store import BUCKET, ObjectStore, packages
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.timeout(1800)]
 
@@ -37,7 +41,7 @@ spark = patternlake.session(None, given["master"], database=None, settings=given
 spark.sparkContext.setLogLevel("ERROR")
 with pytest.MonkeyPatch.context() as patched:
     take_way("tasks", patched)
-    told = World(spark, Path(given["folder"])).seen("cluster", WAYS["tasks"], maintained=True)
+    told = World(spark, Path(given["folder"]), given["place"]).seen("cluster", WAYS["tasks"], maintained=True)
 each = spark.sparkContext._jsc.sc().statusStore().executorList(True)
 tasks = {each.apply(n).id(): each.apply(n).totalTasks() for n in range(each.size())}
 print(json.dumps({"seen": told, "tasks": tasks}))
@@ -77,6 +81,12 @@ numbers = spark.sparkContext.parallelize(range(4), 4)
 places = numbers.map(lambda _: __import__("patternlake").__file__).distinct().collect()
 print(json.dumps({"seen": told, "places": places}))
 """
+ASKING = """
+import json, sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+print(json.dumps({text: sorted(map(repr, spark.sql(text).collect())) for text in json.loads(sys.argv[2])}))
+"""
 FINDING = """
 import json, sys
 import patternlake
@@ -91,11 +101,16 @@ print(json.dumps(told))
 """
 
 
-def begun(folder: Path, master: str, settings: dict[str, str]) -> subprocess.Popen[str]:
-    """A driver that runs all jobs and asks all questions; nothing fits into its process, so that tasks do it."""
+def begun(folder: Path, master: str, settings: dict[str, str], place: str | None = None) -> subprocess.Popen[str]:
+    """A driver that runs all jobs and asks all questions; nothing fits into its process, so that tasks do it.
+
+    The lake is in the folder, or at a place in an object store.
+    """
     folder.mkdir()
     warehouse = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.sql.shuffle.partitions": "2"}
-    given = {"master": master, "settings": settings | warehouse, "folder": str(folder), "tests": str(TESTS)}
+    given = {
+        "master": master, "settings": settings | warehouse, "folder": str(folder), "place": place, "tests": str(TESTS),
+    }  # fmt: skip
     return subprocess.Popen(
         [sys.executable, "-c", DRIVER, json.dumps(given)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
@@ -119,10 +134,17 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return seen
 
 
-def test_jobs_and_functions_are_the_same_on_a_cluster(cluster: Cluster, here: dict[str, Any], tmp_path: Path) -> None:
-    there = told(begun(tmp_path / "work", cluster.address, cluster.settings()))
-    assert [question for question in here if there["seen"][question] != here[question]] == []
-    workers = {name: count for name, count in there["tasks"].items() if name != "driver"}
+@pytest.fixture(scope="module")
+def there(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """What a driver of the cluster does and sees, and its folder."""
+    folder = tmp_path_factory.mktemp("there") / "work"
+    return folder, told(begun(folder, cluster.address, cluster.settings()))
+
+
+def test_jobs_and_functions_are_the_same_on_a_cluster(here: dict[str, Any], there: tuple[Path, dict[str, Any]]) -> None:
+    _, found = there
+    assert [question for question in here if found["seen"][question] != here[question]] == []
+    workers = {name: count for name, count in found["tasks"].items() if name != "driver"}
     assert len(workers) == 2
     assert min(workers.values()) > 0
 
@@ -139,6 +161,44 @@ def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(
     assert [question for question in here if there["seen"][question] != here[question]] == []
     # Those that are alive at the end, numbered as they came.
     assert set(there["tasks"]) in ({"driver", "0", "2"}, {"driver", "1", "2"})
+
+
+def test_a_lake_in_a_store_is_the_same_on_a_cluster(cluster: Cluster, here: dict[str, Any], tmp_path: Path) -> None:
+    store = ObjectStore(tmp_path)
+    try:
+        settings = cluster.settings() | packages() | store.settings()
+        there = told(begun(tmp_path / "work", cluster.address, settings, f"s3a://{BUCKET}"))
+    finally:
+        store.stop()
+    assert [question for question in here if there["seen"][question] != here[question]] == []
+    workers = {name: count for name, count in there["tasks"].items() if name != "driver"}
+    assert len(workers) == 2
+    assert min(workers.values()) > 0
+
+
+def test_clients_of_a_server_on_a_cluster_are_answered(
+    cluster: Cluster, here: dict[str, Any], there: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    """By Spark Connect, from the lake that another driver has made."""
+    folder, _ = there
+    conf = tmp_path / "patternlake.yaml"
+    tree = {
+        "database": "small_cluster", "location": str(folder / "small_cluster"),
+        "streams": {"s": {"source": {"format": "csv", "path": "data", "options": {"header": True}}, **STREAM}},
+    }  # fmt: skip
+    conf.write_text(yaml.safe_dump(tree))
+    asked = [question for question in here if "match_seq" in question or "match_pattern('s'" in question]
+    settings = [text for name, value in cluster.settings().items() for text in ("--set", f"{name}={value}")]
+    with serving(conf, "--insecure", *settings, folder=tmp_path, master=cluster.address) as served:
+        client = subprocess.run(
+            [sys.executable, "-c", ASKING, f"sc://127.0.0.1:{served.connect_port}", json.dumps(asked)],
+            capture_output=True, text=True, cwd=tmp_path,
+        )  # fmt: skip
+        workers = len(cluster.executors())
+    assert client.returncode == 0, client.stderr[-3000:]
+    answers = json.loads(client.stdout.splitlines()[-1])
+    assert [question for question in asked if answers[question] != here[question][1]] == []
+    assert workers == 2
 
 
 def test_a_metastore_keeps_the_lake_for_later_sessions(here: dict[str, Any], tmp_path: Path) -> None:
