@@ -150,6 +150,8 @@ class Doors:
         own = {
             "spark.connect.grpc.binding.address": self.host,
             "spark.connect.grpc.binding.port": str(self.connect_port),
+            # Clients show it behind each error, whose message says all that a person can use.
+            "spark.sql.connect.serverStacktrace.enabled": "false",
         }
         given = {name: value for name, value in self.settings.items() if name.startswith("spark.")}
         # The last one is the first that a call comes to.

@@ -17,7 +17,9 @@ public class PlainError extends HiveSQLException {
 
     /** By an exception's message; null for one that is not written for people, whose stack may tell more. */
     public static PlainError of(String message) {
-        Matcher spark = OF_SPARK.matcher(message == null ? "" : message);
+        // Spark's parser begins with a line break.
+        message = message == null ? "" : message.strip();
+        Matcher spark = OF_SPARK.matcher(message);
         if (!spark.matches()) {
             return null;
         }
