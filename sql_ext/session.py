@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from patternlake.sql_ext import quiet_start
+from patternlake.sql_ext.notebooks import notebook_settings
 from patternlake.sql_ext.settings import SESSION_SETTINGS
 from patternlake.sql_ext.spark_packages import packages_asked_for
 from patternlake.udfs.errors import ArgumentError, StateError
@@ -87,6 +88,7 @@ def bare_session(master: str = "local[*]", settings: Mapping[str, str] | None = 
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("patternlake").master(master)
     defaults = {"spark.driver.memory": os.environ.get("PATTERNLAKE_DRIVER_MEMORY", "4g"), **SESSION_SETTINGS}
+    defaults |= notebook_settings()
     for key, value in {**defaults, **(settings or {})}.items():
         builder = builder.config(key, value)
     builder = configure_spark_with_delta_pip(builder, packages_asked_for(settings or {}, os.environ))

@@ -58,6 +58,39 @@ def test_your_data_goes_from_a_table_over_quarantine_to_answers(
     assert on_the_next_day[-1].endswith("('ingest', 'orders', 13, 1)"), "only the row that is inserted again is new"
 
 
+_SHOWS_ROWS = (
+    """
+import patternlake
+spark = patternlake.session(None, "local[1]", database=None)
+sevens = spark.range(7).selectExpr("id * 11 AS eleven").repartition(2)
+spark.sparkContext.setJobGroup("shown", "shown")
+sevens
+""",
+    """
+spark.sparkContext.setJobGroup("asked", "asked")
+sevens._repr_html_()
+shown, asked = (spark.sparkContext.statusTracker().getJobIdsForGroup(group) for group in ("shown", "asked"))
+len(shown) == len(asked) > 0
+""",
+)
+
+
+@pytest.mark.processes
+def test_a_cell_that_ends_in_a_dataframe_shows_its_rows_and_asks_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATTERNLAKE_DRIVER_MEMORY", "1g")
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    cells = [nbformat.v4.new_code_cell(text) for text in _SHOWS_ROWS]  # type: ignore[no-untyped-call]
+    notebook: Any = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    frame, once = (cell["outputs"][-1]["data"] for cell in notebook["cells"])
+    assert frame["text/plain"] == "DataFrame[eleven: bigint]"
+    assert frame["text/html"].count("<td>") == 7
+    assert "<td>66</td>" in frame["text/html"]
+    assert once["text/plain"] == "True"
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_row_patterns_asks_a_table_for_shapes_sessions_and_what_never_came(
