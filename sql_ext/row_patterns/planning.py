@@ -11,7 +11,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
-from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    IntegralType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.delta_tables.folded_aggregates import fold_aggregates
@@ -46,7 +61,7 @@ from patternlake.udfs.own_names import OWN, check_names
 from patternlake.udfs.rows.definitions import read_definitions
 from patternlake.udfs.rows.matches import MOST_ROWS, MOST_STEPS
 from patternlake.udfs.rows.query import compile_pattern
-from patternlake.udfs.rows.task import RANK, SIZE, Limits, RowsTask
+from patternlake.udfs.rows.task import SIZE, Limits, RowsTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,6 +75,10 @@ MATCHED_ROWS = "spark.patternlake.rowPatternRows"
 """Up to so many rows the matches may have that a task finds at once."""
 
 _PARTITION, _ORDER = f"{OWN}partition", f"{OWN}order"
+_BEGINS = f"{OWN}begins"
+"""Whether a row is the first one of its partition."""
+_ALIKE = (IntegralType, BooleanType, DateType, TimestampType, TimestampNTZType, DecimalType, BinaryType)
+"""Types of which equal values are the same; zeros have a sign, and texts may be equal whatever their case."""
 
 
 def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
@@ -112,6 +131,7 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     subqueries = [one.column for one in clause.subqueries]
     folded_columns = _find_named([atom.sql + (atom.filter or "") for atom in folded.values()], [*columns, *subqueries])
     partition = [f"{_PARTITION}_{number}" for number in range(len(rows.partition_by))]
+    once = [name for name in partition if _is_alike(base.schema[name].dataType)]
     # A measure may name a subquery outside of its atoms.
     partition += _find_named(measures.sql, subqueries)
     shown = [*partition, *columns] if clause.all_rows else partition
@@ -134,21 +154,29 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
         columns={
             sql: column(guard_column(find_tests(alone, variables), sql)) for sql, variables in measures.columns.items()
         },
-        shown={name: column(name) for name in shown},
+        shown={name: column(name) for name in shown if name not in once},
+        shown_once={name: column(name) for name in once},
         atoms=atoms,
         limits=_limits(base.sparkSession),
         folded=tuple(folded.values()),
         folded_columns={name: column(name) for name in folded_columns},
     )
     numbers = (
-        f"row_number() OVER ({window}) AS {RANK}",
+        f"lag(true) OVER ({window}) IS NULL AS {_BEGINS}",  # with PREVs of conditions, sooner than a row number
         f"count(1) OVER ({window} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS {SIZE}",
     )
     # The numbers' window leaves the rows in its order, which no later step may change.
     dealt = base.selectExpr(*numbers, *(f"{sql} AS {name}" for sql, name in given.items()))
+    # What the first row of a partition says for all is not handed over with each.
+    once_only = {SIZE, *task.shown_once.values()}
+    handed = [
+        f"CASE WHEN {_BEGINS} THEN {name} END AS {name}" if name in once_only else name
+        for name in (SIZE, *given.values())
+    ]
+    dealt = dealt.selectExpr(*handed)
     atom_types = _atom_types(base, measures, types, text)
     fields = [
-        *((name, base.schema[name].dataType) for name in shown),
+        *((name, base.schema[name].dataType) for name in [*task.shown_once, *task.shown]),
         *((name, atom_types.get(name, LongType())) for name in task.atoms),
     ]
     if folded:
@@ -202,6 +230,11 @@ def _order_rows(rows: OrderedRows) -> tuple[DataFrame, str]:
     words = [f"PARTITION BY {', '.join(partition)}"] if partition else []
     words.append("ORDER BY " + (", ".join(f"{name} {term.order}".strip() for name, term in order.items()) or "true"))
     return base, " ".join(words)
+
+
+def _is_alike(kind: DataType) -> bool:
+    """Whether values that a partition takes for equal are the same."""
+    return isinstance(kind, _ALIKE) or kind == StringType()
 
 
 def _holds(clause: Clause, variable: str, sql: str, kind: DataType) -> str:

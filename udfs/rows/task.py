@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.errors import ArgumentError
@@ -17,8 +18,8 @@ from patternlake.udfs.rows.kernel_columns import KernelColumn, encode_columns
 from patternlake.udfs.rows.matches import TooManyStepsError, match_rows
 from patternlake.udfs.rows.query import RowPattern
 
-RANK, SIZE = "__rank", "__size"
-"""Columns of the task's rows: the row's number in its partition, from 1, and how many rows that has."""
+SIZE = "__size"
+"""Column of the task's rows: of the first row of a partition how many it has, NULL of the others."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class RowsTask:
         By the expressions of measures, the column of each.
     shown
         By the names of the answer's columns, those that are handed on as they are.
+    shown_once
+        The same of columns that are the same in a partition, whose first row alone may have them.
     atoms
         By the names of the answer's columns, what measures are made of and is computed here.
     limits
@@ -76,6 +79,7 @@ class RowsTask:
     shown: dict[str, str]
     atoms: dict[str, Atom]
     limits: Limits
+    shown_once: dict[str, str] = field(default_factory=dict)
     folded: tuple[AggregateAtom, ...] = ()
     folded_columns: dict[str, str] = field(default_factory=dict)
 
@@ -90,8 +94,8 @@ class RowsTask:
         held: list[pa.RecordBatch] = []
         count = number = 0
         for batch in batches:
-            begins = np.flatnonzero(batch.column(RANK).to_numpy() == 1)
-            self._check_sizes(batch, begins)
+            begins = _find_begins(batch.column(SIZE))
+            self._check_sizes(batch)
             held.append(batch)
             count += batch.num_rows
             if count < ROWS_AT_ONCE or not len(begins) or (len(held) == 1 and not begins[-1]):
@@ -104,13 +108,13 @@ class RowsTask:
         if count:
             yield number, pa.Table.from_batches(held)
 
-    def _check_sizes(self, batch: pa.RecordBatch, begins: IntArray) -> None:
+    def _check_sizes(self, batch: pa.RecordBatch) -> None:
         width = batch.nbytes / max(batch.num_rows, 1)
-        sizes = batch.column(SIZE).to_numpy()[begins]
+        size = pc.max(batch.column(SIZE)).as_py() or 0
         most = self.limits.partition_bytes
-        if len(sizes) and sizes.max() * width > most:
+        if size * width > most:
             raise ArgumentError(
-                f"a partition has {sizes.max():,} rows, about {sizes.max() * width / 1e6:,.0f} MB for one task, which "
+                f"a partition has {size:,} rows, about {size * width / 1e6:,.0f} MB for one task, which "
                 f"may hold {most / 1e6:,.0f} MB ({self.limits.settings[0]}); partition by more columns, take fewer "
                 "columns or rows, or raise the setting"
             )
@@ -127,7 +131,7 @@ class RowsTask:
         """
         rows = rows.combine_chunks()
         count, clause = rows.num_rows, self.pattern.clause
-        begins = np.flatnonzero(rows[RANK].to_numpy() == 1)
+        begins = _find_begins(rows[SIZE].chunk(0))
         partitions = np.append(begins, count).astype(np.int64)
         holding = np.full((len(self.holding), count), True)
         for number, name in enumerate(self.holding):
@@ -146,8 +150,15 @@ class RowsTask:
         shown = rows_shown(found, clause)
         values = AtomValues(clause, found, partitions, {sql: rows[name] for sql, name in self.columns.items()}, shown)
         take = pa.array(shown.rows, pa.int64())
-        made = {name: rows[column].take(take) for name, column in self.shown.items()}
+        first = pa.array(begins[np.searchsorted(begins, shown.rows, "right") - 1])
+        made = {name: rows[column].take(first) for name, column in self.shown_once.items()}
+        made |= {name: rows[column].take(take) for name, column in self.shown.items()}
         made |= {name: values.of(atom) for name, atom in self.atoms.items()}
         if self.folded:
             made[LISTS] = values.lists_of(self.folded, {name: rows[at] for name, at in self.folded_columns.items()})
         return pa.table(made)
+
+
+def _find_begins(sizes: pa.Array) -> IntArray:
+    """The first rows of partitions, by their `SIZE`."""
+    return np.flatnonzero(sizes.is_valid().to_numpy(zero_copy_only=False))
