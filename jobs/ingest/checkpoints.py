@@ -21,10 +21,11 @@ from pyspark.sql import types as T
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.delta_tables.log_copies import store_threads
 from patternlake.jobs.configuration import file_patterns
+from patternlake.jobs.sources.file_times import FileTimes
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -252,8 +253,8 @@ class Checkpoint:
             lines = [line for text in texts for line in text.splitlines() if line.startswith("{")]
             return sorted(json.loads(line)["path"] for line in lines)
         found = self.files(until, after=after)
-        # The names alone, of which Spark holds as many to plan the batch.
-        return [] if found is None else sorted(row["path"] for row in found.select("path").collect())
+        # Of these Spark holds as many to plan the batch.
+        return [] if found is None else sorted(path for path, _ in found.collect())
 
     def move(self, before: str, now: str) -> None:
         """Know the files that were read below one folder by the same names below another.
@@ -282,8 +283,8 @@ class Checkpoint:
             if changed != lines:
                 self._folder.replace("\n".join([version, *changed]), "sources", "0", name)
 
-    def files(self, until: int, *, after: int = -1) -> DataFrame | None:
-        """The files that the query has read: ``path``, ``modified`` (milliseconds), None if there are none.
+    def files(self, until: int, *, after: int = -1) -> FileTimes | None:
+        """The files that the query has read, None if there are none.
 
         Parameters
         ----------
@@ -301,16 +302,14 @@ class Checkpoint:
         if sum(int(statuses[name].getLen()) for name in chosen) <= _FEW_BYTES:
             texts = store_threads().map(self._folder.read_listed, [statuses[name] for name in chosen])
             entries = [json.loads(line) for text in texts for line in text.splitlines() if line.startswith("{")]
-            values = [(entry["path"], entry["timestamp"], entry["batchId"]) for entry in entries]
-            rows = frame_of_tuples(self._spark, values, _ENTRY)
-        else:
-            # Spark's readers skip names that begin with a dot or an underscore only, so these are read as they are.
-            lines = self._spark.read.text([f"{self.path}/sources/0/{name}" for name in chosen])
-            entry = F.from_json("value", _ENTRY)
-            rows = lines.where(F.col("value").startswith("{")).select(entry.alias("file")).select("file.*")
-        return rows.where((F.col("batchId") <= until) & (F.col("batchId") > after)).select(
-            "path", F.col("timestamp").alias("modified")
-        )
+            few = [(each["path"], each["timestamp"]) for each in entries if after < each["batchId"] <= until]
+            return FileTimes(few, lambda: frame_of_tuples(self._spark, few, "path string, modified bigint"))
+        # Spark's readers skip names that begin with a dot or an underscore only, so these are read as they are.
+        lines = self._spark.read.text([f"{self.path}/sources/0/{name}" for name in chosen])
+        entry = F.from_json("value", _ENTRY)
+        rows = lines.where(F.col("value").startswith("{")).select(entry.alias("file")).select("file.*")
+        among = rows.where((F.col("batchId") <= until) & (F.col("batchId") > after))
+        return FileTimes(None, lambda: among.select("path", F.col("timestamp").alias("modified")))
 
 
 def _move_entry(line: str, before: str, root: str) -> str:

@@ -50,11 +50,11 @@ def follow(name: str, source: Source, checkpoint: Checkpoint, before: str) -> bo
     files, there = checkpoint.files(_ALL), source.modified()
     if files is None or there is None:
         return False
-    entries = [(row["path"], row["modified"]) for row in files.collect()]
+    entries = files.collect()
     read = {below: time for path, time in entries if (below := name_below(former, path)) is not None}
     if not read:  # all were followed by a run that had nothing to read
         return any(name_below(now, path) is not None for path, _ in entries)
-    found = {name_below(now, row["path"]): row["modified"] for row in there.collect()}
+    found = {name_below(now, path): time for path, time in there.collect()}
     again = sorted(read.keys() & found.keys() - {None})
     if not again:
         return False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -10,11 +11,14 @@ from pyspark.sql import functions as F
 from patternlake.jobs.sources.errors import ChangedSourceError
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from patternlake.jobs.ingest.checkpoints import Checkpoint
     from patternlake.jobs.sources.source import Source
 
 _ALL = (1 << 63) - 1
-_PATH = "regexp_replace(path, '^file:/+', 'file:/') AS path"
+_SLASHES = "^file:/+"
+_PATH = f"regexp_replace(path, '{_SLASHES}', 'file:/') AS path"
 """Spark writes one file's address with one slash or with three."""
 
 
@@ -41,18 +45,17 @@ def may_have_unread(name: str, source: Source, checkpoint: Checkpoint, last: Map
     read, there = checkpoint.files(int(until)), source.modified()
     if read is None or there is None:
         return True
-    known = there.selectExpr(_PATH, "modified").join(read.selectExpr(_PATH, "modified AS was"), "path", "left")
-    differing = known.where(F.col("was").isNull() | (F.col("was") != F.col("modified")))
-    # Those that were changed come first.
-    found = differing.orderBy(F.col("was").isNull(), "path").select("path", "was").limit(4).collect()
-    names = [row["path"] for row in found if row["was"] is not None]
+    if read.few is not None and there.few is not None:
+        names, new = _compare_few(read.few, there.few)
+    else:
+        names, new = _compare(read.frame(), there.frame())
     if names:
         shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
         raise ChangedSourceError(
             f"stream {name!r}: changed after it was read: {shown}; put new rows into new files, "
             "or run with --rebuild, which reads all files anew"
         )
-    return bool(found)
+    return new
 
 
 def renew_planned(source: Source, checkpoint: Checkpoint, last: Mapping[str, Any]) -> None:
@@ -72,8 +75,35 @@ def renew_planned(source: Source, checkpoint: Checkpoint, last: Mapping[str, Any
     planned, there = checkpoint.files(_ALL, after=after), source.modified()
     if planned is None or there is None:
         return
-    written = planned.selectExpr(_PATH, "path AS written", "modified AS was")
-    changed = there.selectExpr(_PATH, "modified").join(written, "path").where("was != modified")
-    times = {row["written"]: int(row["modified"]) for row in changed.select("written", "modified").collect()}
+    if planned.few is not None and there.few is not None:
+        now = {_spell(path): time for path, time in there.few}
+        times = {path: now[_spell(path)] for path, time in planned.few if now.get(_spell(path), time) != time}
+    else:
+        written = planned.frame().selectExpr(_PATH, "path AS written", "modified AS was")
+        changed = there.frame().selectExpr(_PATH, "modified").join(written, "path").where("was != modified")
+        times = {row["written"]: int(row["modified"]) for row in changed.select("written", "modified").collect()}
     if times:
         checkpoint.renew(times, after=after)
+
+
+def _spell(path: str) -> str:
+    return re.sub(_SLASHES, "file:/", path)
+
+
+def _compare_few(read: Sequence[tuple[str, int]], there: Sequence[tuple[str, int]]) -> tuple[list[str], bool]:
+    """The files that were changed after they were read, and whether there are any that were not read."""
+    was: dict[str, set[int]] = {}
+    for path, time in read:
+        was.setdefault(_spell(path), set()).add(time)
+    known = {path: time for path, time in ((_spell(path), time) for path, time in there) if path in was}
+    return sorted(path for path, time in known.items() if was[path] != {time}), len(known) < len(there)
+
+
+def _compare(read: DataFrame, there: DataFrame) -> tuple[list[str], bool]:
+    """The same, of some of the files."""
+    known = there.selectExpr(_PATH, "modified").join(read.selectExpr(_PATH, "modified AS was"), "path", "left")
+    differing = known.where(F.col("was").isNull() | (F.col("was") != F.col("modified")))
+    # Those that were changed come first.
+    found = differing.orderBy(F.col("was").isNull(), "path").select("path", "was").limit(4).collect()
+    names = [row["path"] for row in found if row["was"] is not None]
+    return names, len(names) < len(found)

@@ -17,6 +17,7 @@ from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources import text_encodings
 from patternlake.jobs.sources.errors import explain
 from patternlake.jobs.sources.expressions import CORRUPT
+from patternlake.jobs.sources.file_times import FileTimes, find_few
 from patternlake.jobs.sources.json_values import cut_files
 from patternlake.jobs.sources.parquet_footers import Footers
 from patternlake.jobs.sources.tables import columns_changed_at
@@ -83,16 +84,16 @@ class SourceFiles:
     def paths(self) -> list[str]:
         """The files that are there."""
         modified = self.modified()
-        return [] if modified is None else [row["path"] for row in modified.select("path").orderBy("path").collect()]
+        return [] if modified is None else sorted(path for path, _ in modified.collect())
 
-    def modified(self) -> DataFrame | None:
-        """The files that are there: ``path`` and ``modified`` (milliseconds); None for tables or if there are none."""
+    def modified(self) -> FileTimes | None:
+        """The files that are there; None for tables or if there are none."""
         files = None if self.kind == "delta" else self._list_files()
         if files is None:
             return None
-        return files.select(
-            F.col("_metadata.file_path").alias("path"),
-            F.unix_millis(F.col("_metadata.file_modification_time")).alias("modified"),
+        path, time = F.col("_metadata.file_path"), F.col("_metadata.file_modification_time")
+        return FileTimes(
+            find_few(files), lambda: files.select(path.alias("path"), F.unix_millis(time).alias("modified"))
         )
 
     def _list_files(self) -> DataFrame | None:

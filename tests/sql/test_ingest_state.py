@@ -18,6 +18,7 @@ from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs.ingest import job as ingesting
+from patternlake.jobs.sources import file_times
 from patternlake.udfs.errors import SourceError, StateError
 from tests.sql.ingesting import Lake
 
@@ -132,7 +133,12 @@ def test_a_checkpoint_that_is_lost_or_old_is_refused_and_a_rebuild_helps(s: Lake
     assert s.ingest().batches == 0
 
 
-def test_a_file_that_changed_after_it_was_read_is_refused_by_name(s: Lake) -> None:
+@pytest.mark.parametrize("few", [True, False], ids=["few files", "many files"])
+def test_a_file_that_changed_after_it_was_read_is_refused_by_name(
+    s: Lake, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not few:
+        monkeypatch.setattr(file_times, "_FEW", 0)
     s.ingest()
     s.write("b c.csv", "2024-01-02,b,k,1")
     s.ingest()
@@ -145,6 +151,21 @@ def test_a_file_that_changed_after_it_was_read_is_refused_by_name(s: Lake) -> No
     assert s.events("name") == [("a",), ("b",)]
     assert s.ingest(on_change="rebuild").rows_in == 3
     assert s.events("name") == [("a",), ("changed",)]
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["few files", "many files"])
+def test_nothing_is_read_where_all_files_were(s: Lake, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not few:
+        monkeypatch.setattr(file_times, "_FEW", 0)
+    s.write("b c.csv", "2024-01-02,b,k,1")
+    assert s.ingest().batches == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(ingesting._Run, "_query", die)
+        assert s.ingest().batches == 0
+        s.write("d.csv", "2024-01-03,d,k,1")
+        with pytest.raises(CrashError):
+            s.ingest()
+    assert s.ingest().rows_in == 1
 
 
 def test_a_file_that_vanished_after_it_was_read_does_no_harm(s: Lake) -> None:
