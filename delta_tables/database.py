@@ -100,7 +100,11 @@ class Database:
 
     def view(self, table: str) -> str:
         """Quoted name of a table's view, for SQL text, given the table's plain name."""
-        return identifier(self.internal if table in INTERNAL_VIEWS else self.name, table)
+        return identifier(self.database_of(table), table)
+
+    def database_of(self, table: str) -> str:
+        """Name of the catalog's database with a table's view."""
+        return self.internal if table in INTERNAL_VIEWS else self.name
 
     def table(self, table: str) -> DataFrame:
         """All rows of a table's Delta table, published or not."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,8 +18,9 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.internal_database import VIEWS_PROPERTY, claim, forget_former, list_names
 from patternlake.delta_tables.names import INTERNAL_VIEWS
 from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.stream_views import attribute_columns, view_streams
+from patternlake.delta_tables.stream_views import list_stream_views, view_streams
 from patternlake.delta_tables.table import Table
+from patternlake.delta_tables.views import View, columns_of_view
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -57,7 +58,7 @@ def prepare(database: Database, registered: str, there: Collection[str] | None =
     with _PREPARING:
         shown = list_names(database.spark, database.name)
         internal = claim(database, registered, new=migrations.CARRIER not in shown)
-        new = internal.isdisjoint(table.log for table in TABLES.values())
+        new = not shown and internal.isdisjoint(table.log for table in TABLES.values())
         if there is not None and new and store_tables.knows_enough(database.spark):
             made = _prepare_in_store(database, there)
         else:
@@ -75,13 +76,13 @@ def _prepare_in_store(database: Database, there: Collection[str]) -> bool:
         migrations.check(database, version)
     # Of an older version it is not known here which columns its tables have.
     readable = carried and database.direct is not None and version == migrations.SCHEMA_VERSION
-    with store_tables.stand_ins(database, attribute_columns(database) if readable else {}):
-        _views(database)
-        if readable:
-            view_streams(database)
     tables = [table for table in TABLES.values() if table is not carrier]
     missing = [table for table in tables if table.log not in there]
-    store_tables.register(database, carrier.name, [carrier])
+    catalog = store_tables.SessionCatalog(database)
+    # That of events comes twice: with the attributes of streams it is the better one.
+    views = {view.quoted: view for view in [*_list_views(database), *(list_stream_views(database) if readable else [])]}
+    catalog.register_views(views.values())
+    catalog.register_tables([carrier])
     if carried and database.direct is None:
         version = migrations.version_of(database)
         migrations.check(database, version)
@@ -89,7 +90,7 @@ def _prepare_in_store(database: Database, there: Collection[str]) -> bool:
     if not carried:
         # Last: the version says that all tables were made.
         store_tables.make(database, carrier, {migrations.PROPERTY: str(version)})
-    store_tables.register(database, carrier.name, tables)
+    catalog.register_tables(tables)
     if version != migrations.SCHEMA_VERSION:
         migrations.migrate(database, version)
     if carried and not readable:
@@ -112,8 +113,10 @@ def _prepare(database: Database, shown: set[str], internal: set[str]) -> bool:
     if not carried:
         # Last: the version says that all tables were made.
         _ensure(database, carrier, {migrations.PROPERTY: str(migrations.SCHEMA_VERSION)})
-    if not (_view_texts(database).keys() <= (shown - INTERNAL_VIEWS) | internal and _are_current(database)):
-        _views(database)
+    views = _list_views(database)
+    there = {view.name for view in views} <= (shown - INTERNAL_VIEWS) | internal
+    if not (there and _are_current(database, views)):
+        _views(database, views)
         if carried:
             view_streams(database)
     return not carried
@@ -145,39 +148,36 @@ def _ensure(database: Database, table: Table, properties: dict[str, str]) -> Non
             raise
 
 
-def _view_texts(database: Database) -> dict[str, str]:
-    """The queries of all views, by the plain names of their tables."""
-    return {table.name: table.view(database.log) for table in TABLES.values() if table.view is not None}
+def _list_views(database: Database) -> list[View]:
+    """List the views that do not depend on streams, of which the last has a mark of all."""
+    texts = {name: table.view(database.log) for name, table in TABLES.items() if table.view is not None}
+    mark = (VIEWS_PROPERTY, hashlib.sha256("\n".join(texts.values()).encode()).hexdigest())
+    views = [
+        View(database.database_of(name), name, TABLES[name].comment, mark, text, columns_of_view(TABLES[name]))
+        for name, text in texts.items()
+    ]
+    return sorted(views, key=lambda view: view.name == migrations.CARRIER)
 
 
-def _mark(texts: Mapping[str, str]) -> str:
-    return hashlib.sha256("\n".join(texts.values()).encode()).hexdigest()
-
-
-def _are_current(database: Database) -> bool:
+def _are_current(database: Database, views: Sequence[View]) -> bool:
     """Whether the views, which are all there, are as this code defines them."""
-    mark = _mark(_view_texts(database))
-    rows = database.spark.sql(f"SHOW TBLPROPERTIES {database.view(migrations.CARRIER)}").collect()
-    return any(row.key == VIEWS_PROPERTY and row.value == mark for row in rows)
+    rows = database.spark.sql(f"SHOW TBLPROPERTIES {views[-1].quoted}").collect()
+    return any((row.key, row.value) == views[-1].mark for row in rows)
 
 
-def _views(database: Database) -> None:
+def _views(database: Database, views: Sequence[View]) -> None:
     """Create the views."""
-    texts, last = _view_texts(database), migrations.CARRIER
-    mark = _mark(texts)
 
-    def create(name: str) -> None:
+    def create(view: View) -> None:
         try:
-            database.spark.sql(
-                f"CREATE OR REPLACE VIEW {database.view(name)} COMMENT {literal(TABLES[name].comment)} "
-                f"TBLPROPERTIES ({literal(VIEWS_PROPERTY)} = {literal(mark)}) AS {texts[name]}"
-            )
+            database.spark.sql(view.create_text)
         except PySparkException as error:
             # Another process that shares the catalog has made it just now.
             if error.getCondition() != _THERE_ALREADY:
                 raise
 
-    _each([partial(create, name) for name in texts if name != last])
+    *others, last = views
+    _each([partial(create, view) for view in others])
     # Last: its mark says that all views were made.
     create(last)
 

@@ -2,8 +2,8 @@
 
 Spark needs some fifty requests to create an empty table in a store, ten to register one that is there, and looks into
 a table's log for each view over it. None of this tells anything new: an empty table is one object, its first commit,
-and which columns a table has is known, those of attributes from publications. So the commit is put as it is, views are
-made over stand-ins, and the session's catalog, which lies in this process, is told of the tables directly.
+and which columns a table or a view has is known, those of attributes from publications. So the commit is put as it is,
+and the session's catalog, which lies in this process, is told of tables and views directly.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.quoting import identifier, literal
-from patternlake.delta_tables.tables import events
+from patternlake.delta_tables import migrations
+from patternlake.delta_tables.names import log_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from patternlake.delta_tables.database import Database
     from patternlake.delta_tables.table import Table
+    from patternlake.delta_tables.views import View
 
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _CATALOG = ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
 _THERE_ALREADY = "FileAlreadyExistsException"
+_OUT = "view.query.out."
+"""How properties begin by which Spark keeps the columns of a view's query."""
 
 
 def knows_enough(spark: SparkSession) -> bool:
@@ -144,75 +145,86 @@ def first_commit(spark: SparkSession, table: Table, properties: Mapping[str, str
     ]  # fmt: skip
 
 
-def register(database: Database, view: str, tables: Iterable[Table]) -> None:
-    """Tell the session's catalog of tables as Spark would, without a look at them.
+class SessionCatalog:
+    """The catalog of a session, told of tables and views as Spark would tell it, without a look at them.
 
     Parameters
     ----------
     database
-        Where they belong.
-    view
-        Plain name of a view in the catalog, whose entry is like that of a table but for what is set here.
-    tables
-        Those that are there.
+        Where they belong, of which the catalog has neither tables nor views.
     """
-    spark: Any = database.spark
-    jvm, catalog = spark._jvm, spark._jsparkSession.sessionState().catalog()
-    some, none = jvm.scala.Some, jvm.scala.Option.empty()
 
-    def identify(name: str, database_name: str) -> Any:
-        return jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, some(database_name))
+    def __init__(self, database: Database) -> None:
+        spark: Any = database.spark
+        self._database, self._jvm = database, spark._jvm
+        self._catalog = spark._jsparkSession.sessionState().catalog()
+        # How Spark keeps a view, it shows; settings and current database stand in that.
+        view = database.log(migrations.CARRIER)
+        spark.sql(f"CREATE OR REPLACE VIEW {view} AS SELECT 1 AS one")
+        try:
+            name = self._identify(database.internal, log_name(migrations.CARRIER))
+            self._known = _Record(self._catalog.getTableMetadata(name))
+        finally:
+            spark.sql(f"DROP VIEW {view}")
 
-    known = _copy_with(
-        catalog.getTableMetadata(identify(view, database.name)),
-        tableType=jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType.EXTERNAL(),
-        provider=some("delta"),
-        # Columns and properties are in the table's log.
-        schema=jvm.org.apache.spark.sql.types.StructType(),
-        properties=getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty(),
-        comment=none,
-        viewText=none,
-        viewOriginalText=none,
-        tracksPartitionsInCatalog=True,
-    )
-    for table in tables:
-        place = jvm.org.apache.hadoop.fs.Path(database.folder(table.log)).toUri()
-        storage = _copy_with(known.storage(), locationUri=some(place))
-        catalog.createTable(
-            _copy_with(known, identifier=identify(table.log, database.internal), storage=storage), True, False
-        )
+    def register_views(self, views: Iterable[View]) -> None:
+        """Register views."""
+        of_session = {name: value for name, value in pairs_of(self._known["properties"]) if not name.startswith(_OUT)}
+        for view in views:
+            names = [name for name, _ in view.columns]
+            own = {f"{_OUT}numCols": str(len(names)), **{f"{_OUT}col.{n}": name for n, name in enumerate(names)}}
+            entry = self._known.copy(
+                identifier=self._identify(view.database, view.name),
+                schema=self._jvm.org.apache.spark.sql.types.StructType.fromDDL(view.columns_text),
+                properties=self._jvm.PythonUtils.toScalaMap({**of_session, **own, view.mark[0]: view.mark[1]}),
+                comment=self._jvm.scala.Some(view.comment),
+                viewText=self._jvm.scala.Some(view.text),
+                viewOriginalText=self._jvm.scala.Some(view.text),
+            )
+            self._catalog.createTable(entry, True, False)
+
+    def register_tables(self, tables: Iterable[Table]) -> None:
+        """Register tables that are there."""
+        none, storage = self._jvm.scala.Option.empty(), _Record(self._known["storage"])
+        for table in tables:
+            place = self._jvm.org.apache.hadoop.fs.Path(self._database.folder(table.log)).toUri()
+            entry = self._known.copy(
+                identifier=self._identify(self._database.internal, table.log),
+                tableType=self._jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType.EXTERNAL(),
+                storage=storage.copy(locationUri=self._jvm.scala.Some(place)),
+                provider=self._jvm.scala.Some("delta"),
+                # Columns and properties are in the table's log.
+                schema=self._jvm.org.apache.spark.sql.types.StructType(),
+                properties=self._jvm.PythonUtils.toScalaMap({}),
+                viewText=none,
+                viewOriginalText=none,
+                tracksPartitionsInCatalog=True,
+            )
+            self._catalog.createTable(entry, True, False)
+
+    def _identify(self, database: str, name: str) -> Any:
+        return self._jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, self._jvm.scala.Some(database))
 
 
-def _copy_with(record: Any, **values: Any) -> Any:
-    """A copy of a case class of Scala's, with other values of some of its fields."""
-    fields = range(record.productArity())
-    given = [values.get(record.productElementName(field)) for field in fields]
-    return record.copy(
-        *(record.productElement(field) if value is None else value for field, value in zip(fields, given, strict=True))
-    )
+def pairs_of(mapping: Any) -> Iterator[tuple[str, str]]:
+    """Read a map of Scala's."""
+    entries = mapping.iterator()
+    while entries.hasNext():
+        entry = entries.next()
+        yield entry.productElement(0), entry.productElement(1)
 
 
-@contextmanager
-def stand_ins(database: Database, attributes: Mapping[str, str]) -> Iterator[None]:
-    """Have empty views with the names and columns of all tables in the catalog, for the length of a block.
+class _Record:
+    """A case class of Scala's, its fields by their names."""
 
-    Parameters
-    ----------
-    database
-        Where they belong.
-    attributes
-        Of the columns of `events` that are those of attributes: name and type.
-    """
-    spark = database.spark
-    try:
-        for table in TABLES.values():
-            told = [(c.name, c.type, c.comment) for c in table.columns]
-            if table is events.TABLE:
-                told += [(name, type_, "") for name, type_ in attributes.items()]
-            columns = ", ".join(f"{identifier(name)} COMMENT {literal(comment)}" for name, _, comment in told)
-            values = ", ".join(f"CAST(NULL AS {type_}) AS {identifier(name)}" for name, type_, _ in told)
-            spark.sql(f"CREATE OR REPLACE VIEW {database.log(table.name)} ({columns}) AS SELECT {values}")
-        yield
-    finally:
-        for table in TABLES.values():
-            spark.sql(f"DROP VIEW IF EXISTS {database.log(table.name)}")
+    def __init__(self, record: Any) -> None:
+        self._record = record
+        fields = range(record.productArity())
+        self._values = {record.productElementName(field): record.productElement(field) for field in fields}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def copy(self, **values: Any) -> Any:
+        """A copy with other values of some fields."""
+        return self._record.copy(*{**self._values, **values}.values())

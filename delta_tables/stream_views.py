@@ -17,6 +17,7 @@ from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.table import LogName
 from patternlake.delta_tables.tables import events
 from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.views import View, columns_of_view, define
 from patternlake.delta_tables.visibility import visible_text
 from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
 
@@ -43,19 +44,20 @@ def view_streams(database: Database, only: str | None = None) -> None:
     only
         The stream that may be new or have changed; None: all are looked at.
     """
+    for view in list_stream_views(database, only):
+        _view(database, view, replaced=view.name == events.TABLE.name)
+
+
+def list_stream_views(database: Database, only: str | None = None) -> list[View]:
+    """List the views that `view_streams` has be there."""
     streams = _read_streams(database)
-    for name in streams if only is None else [only]:
-        _view_stream(database, name, streams[name])
+    some = [_list_view(database, name, streams[name]) for name in (streams if only is None else [only])]
     known = _list_attributes(streams)
     if known:
         table = events.TABLE
-        _view(database, table.name, table.comment, events.view_text(database.log, known), replaced=True)
-
-
-def attribute_columns(database: Database) -> dict[str, str]:
-    """Name the columns of `events` that views of published streams read as attributes, with their types."""
-    known = _list_attributes(_read_streams(database))
-    return {column_of(name, type_): stored_type(type_) for name, type_ in sorted(known)}
+        text = events.view_text(database.log, known)
+        some.append(_marked(database.name, table.name, table.comment, text, columns_of_view(table)))
+    return [view for view in some if view is not None]
 
 
 def _read_streams(database: Database) -> dict[str, Any]:
@@ -72,36 +74,40 @@ def _list_attributes(streams: Mapping[str, Any]) -> set[tuple[str, str]]:
     return {attribute for stream in streams.values() for attribute in types_of_attributes(stream).items()}
 
 
-def _view_stream(database: Database, name: str, stream: Mapping[str, Any]) -> None:
+def _list_view(database: Database, name: str, stream: Mapping[str, Any]) -> View | None:
     taken = {spelling.lower() for table in TABLES.values() for spelling in (table.name, table.log)}
     if not _NAME.fullmatch(name) or name.lower() in taken:
         logger.info("stream %r has no view of its own: the catalog cannot take its name, or a table has it", name)
-        return
+        return None
     comment = f"The events of the stream {name}, by position."
-    _view(database, name, comment, view_text(database.log, name, stream), replaced=False)
+    attributes = [(attribute, kind) for attribute, kind in sorted(types_of_attributes(stream).items())]
+    of_events = {column.name: define(column) for column in events.TABLE.columns}
+    columns = (*((column, of_events[column]) for column in _event_columns(stream)), *attributes)
+    return _marked(database.name, name, comment, view_text(database.log, name, stream), columns)
 
 
-def _view(database: Database, name: str, comment: str, text: str, *, replaced: bool) -> None:
+def _marked(database: str, name: str, comment: str, text: str, columns: tuple[tuple[str, str], ...]) -> View:
+    mark = hashlib.sha256(text.encode()).hexdigest()
+    return View(database, name, comment, (_PROPERTY, mark), text, columns)
+
+
+def _view(database: Database, view: View, *, replaced: bool) -> None:
     """Create a view, unless the catalog has it as it is; `replaced`: whatever is there, it is PatternLake's."""
-    view, mark = identifier(database.name, name), hashlib.sha256(text.encode()).hexdigest()
-    if database.spark.catalog.tableExists(view):
-        rows = database.spark.sql(f"SHOW TBLPROPERTIES {view}").collect()
+    if database.spark.catalog.tableExists(view.quoted):
+        rows = database.spark.sql(f"SHOW TBLPROPERTIES {view.quoted}").collect()
         found = {row.key: row.value for row in rows}.get(_PROPERTY)
         if found is None and not replaced:
-            logger.info("stream %r has no view of its own: %s is there, and not PatternLake's", name, view)
+            logger.info("stream %r has no view of its own: %s is there, and not PatternLake's", view.name, view.quoted)
             return
-        if found == mark:
+        if found == view.mark[1]:
             return
     try:
         # A view's text means what the settings say under which it is created.
         with database.apart() as own:
-            own.spark.sql(
-                f"CREATE OR REPLACE VIEW {view} COMMENT {literal(comment)} "
-                f"TBLPROPERTIES ({literal(_PROPERTY)} = {literal(mark)}) AS {text}"
-            )
+            own.spark.sql(view.create_text)
     except PySparkException:
         # Another session may have created it in the meantime.
-        if not database.spark.catalog.tableExists(view):
+        if not database.spark.catalog.tableExists(view.quoted):
             raise
 
 
@@ -115,9 +121,7 @@ def view_text(log: LogName, name: str, stream: Mapping[str, Any]) -> str:
     name, stream
         The stream, and its configuration as it is published.
     """
-    certain = [] if stream.get("probability") is None else ["probability"]
-    steps = [] if stream.get("step") is None else ["step"]
-    columns = [f"e.{column}" for column in ("position", "time", "key", "name", *steps, *certain)]
+    columns = [f"e.{column}" for column in _event_columns(stream)]
     # By name, as a publication keeps them: whoever opens the lake writes the same text.
     for attribute, kind in sorted(types_of_attributes(stream).items()):
         stored = f"e.{identifier(column_of(attribute, kind))}"
@@ -126,3 +130,9 @@ def view_text(log: LogName, name: str, stream: Mapping[str, Any]) -> str:
     shown = visible_text(TABLES["events"], "e", "p")
     return f"""SELECT {", ".join(columns)}
 FROM {log("events")} e JOIN ({current(log, "ingest")}) p ON p.object = {literal(name)} AND {shown}"""
+
+
+def _event_columns(stream: Mapping[str, Any]) -> list[str]:
+    """The columns of `events` that the view of a stream has besides attributes."""
+    configured = [column for column in ("step", "probability") if stream.get(column) is not None]
+    return ["position", "time", "key", "name", *configured]

@@ -13,10 +13,35 @@ from sql.empty_database import opened
 from patternlake.delta_tables import internal_database, migrations, preparing, store_tables
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.stream_views import _PROPERTY as _STREAM
 from patternlake.delta_tables.table import Table
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.running import run
 from patternlake.udfs.errors import StateError
 
+STREAMS = """
+database: {name}
+location: {folder}
+streams:
+  clicks:
+    source: {{format: json, path: {folder}/data}}
+    time: at
+    name: page
+    key: user
+    attributes: {{price: double, paid: 'decimal(9,2)', seen: timestamp, a b: {{type: int, expr: number}}}}
+  weather:
+    source: {{format: json, path: {folder}/data}}
+    time: at
+    name: page
+    step: number
+    probability: share
+"""
+ROW = {
+    "at": "2025-07-01 10:00:00", "page": "view", "user": "ann", "number": 7, "share": 1.0, "price": 12.5, "paid": 3.25,
+    "seen": "2025-07-01 09:00:00",
+}  # fmt: skip
 PASSING = ("id", "createdTime", "timestamp", "txnId", "engineInfo")
 
 
@@ -34,9 +59,9 @@ def lasting(action: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def prepared(spark: SparkSession, name: str, folder: Path) -> tuple[Database, bool]:
+def prepared(spark: SparkSession, name: str, folder: Path, direct: DirectReader | None = None) -> tuple[Database, bool]:
     spark.sql(f"CREATE DATABASE {identifier(name)} LOCATION {literal(str(folder))}")
-    database = Database(spark, name, str(folder))
+    database = Database(spark, name, str(folder), direct=direct)
     folders = frozenset(each.name for each in folder.iterdir()) if folder.is_dir() else frozenset()
     for table in TABLES.values():
         # A store has no folders to be made first; a disk has.
@@ -59,19 +84,28 @@ def columns(lake: Database) -> dict[str, Any]:
     }
 
 
-def entries(database: Database) -> dict[str, list[str]]:
-    """What the catalog itself holds of each table, but for its name, place and age."""
+def entries(database: Database, *streams: str) -> dict[str, list[Any]]:
+    """What the catalog itself holds of each table and view, but for its name, place and age."""
     spark: Any = database.spark
     catalog, jvm = spark._jsparkSession.sessionState().catalog(), spark._jvm
+    views = [table.name for table in TABLES.values() if table.view is not None]
+    names = [(database.internal, table.log) for table in TABLES.values()]
+    names += [(database.database_of(name), name) for name in (*views, *streams)]
     found = {}
-    for table in TABLES.values():
-        name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(table.log, jvm.scala.Some(database.internal))
-        held = catalog.getTableMetadata(name)
+    for place, name in names:
+        held = catalog.getTableMetadata(jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, jvm.scala.Some(place)))
         parts = (
-            held.schema().json(), held.properties(), held.provider(), held.partitionColumnNames(), held.comment(),
-            held.tableType(), held.storage().properties(), held.tracksPartitionsInCatalog(),
+            held.schema().json(), held.provider(), held.partitionColumnNames(), held.comment(), held.viewText(),
+            held.viewOriginalText(), held.tableType(), held.storage().properties(), held.tracksPartitionsInCatalog(),
         )  # fmt: skip
-        found[table.name] = [each if isinstance(each, str | bool) else each.toString() for each in parts]
+        texts = [each if isinstance(each, str | bool) else each.toString() for each in parts]
+        # Marks are of texts, in which the database has its name.
+        properties = dict(store_tables.pairs_of(held.properties()))
+        kept = {key: value for key, value in properties.items() if key not in ("patternlake.views", _STREAM)}
+        assert (len(properties) > len(kept)) == held.viewText().isDefined()
+        found[name] = [
+            *(text.replace(database.name, "LAKE") if isinstance(text, str) else text for text in texts), kept,
+        ]  # fmt: skip
     return found
 
 
@@ -102,6 +136,20 @@ def test_tables_and_views_are_those_of_spark(of_spark: Database, put: Database) 
         assert put.table(table.name).count() == 0
         if table.view is not None:
             assert put.spark.table(put.view(table.name)).count() == 0
+
+
+def test_views_of_streams_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "rows.json").write_text(json.dumps(ROW))
+    theirs = opened(spark, "streams_by_spark", tmp_path)
+    run(spark, Configuration.from_text(STREAMS.format(name=theirs.name, folder=tmp_path)), ["ingest"])
+    ours, made = prepared(spark, "streams_by_puts", tmp_path, theirs.direct)
+    assert not made
+    assert entries(ours, "clicks", "weather") == entries(theirs, "clicks", "weather")
+    for view in ("clicks", "weather", "events"):
+        rows = [spark.table(lake.view(view)).collect() for lake in (ours, theirs)]
+        assert len(rows[0]) > 0
+        assert rows[0] == rows[1]
 
 
 def test_a_database_that_is_there_is_registered_and_stays(put: Database) -> None:
