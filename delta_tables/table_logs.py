@@ -132,6 +132,16 @@ def one_look(seen: Seen | None) -> Iterator[None]:
         _SEEN.reset(token)
 
 
+@contextmanager
+def same_look() -> Iterator[None]:
+    """As `one_look`, with what was seen before the block, where it lies within one; else it is one of its own."""
+    if _SEEN.get() is not None:
+        yield
+        return
+    with one_look({}):
+        yield
+
+
 def look_anew(name: str | None = None) -> None:
     """Let the thread look again at a table within `one_look`, as it has committed to it; at all, if it is not named."""
     seen = _SEEN.get()

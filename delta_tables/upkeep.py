@@ -22,7 +22,7 @@ from patternlake.delta_tables.file_rows import OF_PARTITION
 from patternlake.delta_tables.layout import Layout, lie_by_key, should_lie_by_key
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.state_reader import among
-from patternlake.delta_tables.table_logs import one_look
+from patternlake.delta_tables.table_logs import same_look
 from patternlake.udfs.blocks import BLOCK_BITS, SPAN_BLOCKS
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ RETENTION = timedelta(days=7)
 def tidy(database: Database, streams: Collection[int], tables: Collection[Table] = TABLES.values()) -> None:
     """Look at tables once, and merge and remove files where there are enough.
 
-    May run at any time, beside all jobs.
+    May run at any time, beside all jobs. What is merged is what is there then, whenever the tables were looked at.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def tidy(database: Database, streams: Collection[int], tables: Collection[Table]
         Those that are looked at.
     """
     wanted = [table for table in tables if streams or "stream_id" not in table.partitions]
-    with one_look({}):
+    with same_look():
         if database.direct is not None:
             database.direct.look_at([table.name for table in wanted])
         _tidy(database, wanted, streams)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from patternlake.delta_tables import workers
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.opening import open_database
-from patternlake.delta_tables.table_logs import UnreadableError
+from patternlake.delta_tables.table_logs import Seen, UnreadableError, one_look
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.delta_tables.writer_lease import held_lease
 from patternlake.jobs import side_by_side as sides
@@ -156,6 +156,7 @@ def _perform(
     taken_further: set[str] = set()
     ended: dict[int, Summary | None] = {}
     failed: dict[int, Exception] = {}
+    looked_at: Seen = {}
 
     def begin(number: int) -> Callable[[], Summary] | None:
         step = listed[number]
@@ -172,7 +173,9 @@ def _perform(
                     return Summary(step.job, step.object, None, 0, 0, 0, 0, 0.0)
                 if backfill is not None and job.backfill is not None:
                     return _do(database, job.backfill, step.object, configuration, backfill)
-                return _do(database, job.work, step.object, configuration, rebuild and job.maintains)
+                # What publishes state of its own goes on from how things stand when it begins.
+                with nullcontext() if job.maintains else one_look(looked_at):
+                    return _do(database, job.work, step.object, configuration, rebuild and job.maintains)
 
         return work
 
@@ -202,7 +205,7 @@ def _perform(
             step.object for number, step in enumerate(listed) if step.job == name and ended[number] is not None
         ]
         if finish is not None and worked_on:
-            with heard.working(name, ", ".join(worked_on)):
+            with heard.working(name, ", ".join(worked_on)), one_look(looked_at):
                 _do(database, finish, worked_on)
     if taken_further and database.direct is not None and not database.direct.on_disk:
         from patternlake.jobs.maintain.job import tidy_history

@@ -23,6 +23,7 @@ from patternlake.delta_tables.literal_row import literal_row
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import StateReader, among
 from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.table_logs import same_look
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 from patternlake.udfs.record_batches import in_micros, rows_in_micros
 
@@ -123,9 +124,10 @@ class PublicationsReader:
         """Return the current publication of several (job, object), from one version of the table."""
         direct = self._database.direct
         if direct is not None:
-            orders = _orders(direct, objects)
-            chosen = [_choose(orders, job, object) for job, object in objects]
-            return dict(zip(objects, _publications(direct, chosen), strict=True))
+            with same_look():
+                orders = _orders(direct, objects)
+                chosen = [_choose(orders, job, object) for job, object in objects]
+                return dict(zip(objects, _publications(direct, chosen), strict=True))
         wanted = F.lit(False)
         for job, object in objects:
             wanted = wanted | ((F.col("job") == F.lit(job)) & (F.col("object") == F.lit(object)))
@@ -183,8 +185,9 @@ class PublicationsReader:
         """Find the greatest row of a batch or until a moment, the first moment of all, the greatest horizon of all."""
         direct = self._database.direct
         if direct is not None:
-            found = _choose(_orders(direct, [(job, object)]), job, object, batch_id, until)
-            return _publications(direct, [found])[0], timestamps.from_micros(found.first), found.horizon
+            with same_look():
+                found = _choose(_orders(direct, [(job, object)]), job, object, batch_id, until)
+                return _publications(direct, [found])[0], timestamps.from_micros(found.first), found.horizon
         chosen = F.lit(True)
         if batch_id is not None:
             chosen = chosen & (F.col("batch_id") == batch_id)

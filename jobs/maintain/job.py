@@ -18,7 +18,7 @@ from patternlake.delta_tables.durability import check_versions
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.retention import forget
 from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
-from patternlake.delta_tables.table_logs import one_look
+from patternlake.delta_tables.table_logs import same_look
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.upkeep import tidy
@@ -59,7 +59,7 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
     """
     started = time.monotonic()
     # What others publish meanwhile is for the next time.
-    with one_look({}):
+    with same_look():
         removed = _maintain(db, name, configuration)
     return Summary(JOB, name, None, 0, 0, removed, 0, time.monotonic() - started)
 
@@ -107,9 +107,12 @@ def tidy_files(db: Database, names: Sequence[str]) -> None:
     if db.direct is not None:
         # What maintenance commits would hide how far the tables had come.
         check_versions(db.direct, {table.job for table in TABLES.values()})
-    found = PublicationsReader(db).latest_of([("ingest", name) for name in names])
-    ObservedSelectivities(db).condense()
-    tidy(db, {publication.stream_id for publication in found.values() if publication is not None})
+    with same_look():
+        if db.direct is not None:
+            db.direct.look_at([*TABLES])
+        found = PublicationsReader(db).latest_of([("ingest", name) for name in names])
+        ObservedSelectivities(db).condense()
+        tidy(db, {publication.stream_id for publication in found.values() if publication is not None})
 
 
 @in_own_session_when_needed

@@ -87,6 +87,7 @@ works = {
     "sketch": lambda: patternlake.run(spark, conf, ["sketch"]),
     "run": lambda: patternlake.run(spark, conf, ["ingest", "sketch"]),
     "maintain": lambda: patternlake.run(spark, conf, ["maintain"]),
+    "all": lambda: patternlake.run(spark, conf),
     "enable": lambda: patternlake.enable(spark, conf),
     **{name: lambda text=text: spark.sql(text).collect() for name, text in statements.items()},
 }
@@ -560,9 +561,12 @@ def test_requests_are_few(store: ObjectStore, tmp_path: Path) -> None:
     first = count_requests(store, conf, "open", "ingest", "sketch", "run", "run", "maintain")
     asked = ("match_seq", "match_seq", "match_pattern", "match_pattern")
     second = count_requests(store, conf, "enable", *asked, "run")
+    third = count_requests(store, conf, "all", "all")
     most = {"open": 40, "ingest": 660, "sketch": 105, "run": 30, "run again": 20, "maintain": 210}
     assert {name: count for name, count in first.items() if count > most[name]} == {}, first
     most = {
         "enable": 10, "match_seq": 10, "match_seq again": 2, "match_pattern": 10, "match_pattern again": 2, "run": 30,
     }  # fmt: skip
     assert {name: count for name, count in second.items() if count > most[name]} == {}, second
+    most = {"all": 135, "all again": 70}
+    assert {name: count for name, count in third.items() if count > most[name]} == {}, third
