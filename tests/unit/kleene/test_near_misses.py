@@ -114,6 +114,9 @@ def told(
         ("A ; !X ; B WITHIN 9 MIN", "A1 X2 B3 A4 X5", "skip_till_next", 5, []),
         ("A ; B ; !C WITHIN 9 MIN", "A1 B2 C3 A4 B5", "skip_till_next", 5, ["A4 B5"]),
         ("A ; B+ ; C WHERE COUNT(B.x) > 5 WITHIN 9 MIN", "A1 B2 C3", "skip_till_next", 5, []),
+        # What may be left out is awaited by nobody, though a match may still have it.
+        ("A ; B? ; C ; !X ; D WITHIN 9 MIN", "A1 C2 X3", "skip_till_next", 3, ["A1 awaits C until 10"]),
+        ("2 OF (A, B?) ; C ; !X ; D WITHIN 9 MIN", "A1 C2 X3", "skip_till_next", 3, ["A1 awaits C until 10"]),
         # A way that came less far goes on where the one that is told does not.
         ("(A ; B ; C) | (A ; P[4]) DEFINE P AS x IS NULL OR x < 99", "A1 B2 X3", "strict", 3, ["A1 B2 awaits C"]),
         ("(A ; B ; C) | (A ; P[4]) DEFINE P AS x IS NULL OR x < 99", "A1 B2 X3", "strict", 9, ["A1 B2 awaits C"]),

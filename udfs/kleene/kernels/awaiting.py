@@ -85,7 +85,11 @@ def awaited_step(program: Program, awaits: IntArray, state: State, noted: IntArr
                 chosen = part
             part = program.end[part]
         if chosen < 0:
-            return NOTHING
+            if step == 0:
+                return NOTHING
+            # All that it has too few of may be left out: what stands behind it is awaited.
+            noted[ENOUGH, step], noted[AT_HAND, step] = 1, 0
+            chosen = 0
         step = chosen
     return step
 
