@@ -8,15 +8,13 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from patternlake.delta_tables.layout import Layout
-from patternlake.delta_tables.quoting import identifier
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from patternlake.delta_tables.database import Database
 
@@ -70,34 +68,10 @@ def frame_of_tuples(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: 
     return frame_of(spark, of_tuples(rows, types), schema)
 
 
-def arrow_rows(rows: DataFrame) -> pa.Table:
-    """Collect rows; without a Spark job where they were given by the driver.
-
-    Parameters
-    ----------
-    rows
-        A handful, whose columns are texts, numbers, truth values and moments.
-    """
-    # Spark hands moments to Python in the process's own zone, in which one hour of the year comes twice.
-    found = rows.select(*map(_plain, rows.schema.fields)).collect()
-    schema = arrow_schema(rows.schema)
-    columns = [
-        pa.array([row[place] for row in found], pa.int64() if pa.types.is_timestamp(field.type) else field.type)
-        for place, field in enumerate(schema)
-    ]
-    columns_cast = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(columns_cast, schema=pa.schema([field.with_nullable(True) for field in schema]))
-
-
 def arrow_schema(schema: T.StructType) -> pa.Schema:
     """The schema as Arrow, with moments in UTC."""
     found: pa.Schema = _to_arrow_schema(schema, **_ZONED)
     return found
-
-
-def _plain(field: T.StructField) -> Column:
-    column = F.col(identifier(field.name))
-    return F.unix_micros(column).alias(field.name) if isinstance(field.dataType, T.TimestampType) else column
 
 
 def of_tuples(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:

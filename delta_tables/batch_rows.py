@@ -20,6 +20,7 @@ from patternlake.delta_tables import documents, phases, writes
 from patternlake.delta_tables.arrow_rows import FewRows, arrow_schema
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.closing import closing
+from patternlake.delta_tables.direct_commits import DirectCommits
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.row_files import RowPortions, TaskRows, WrittenByTasks, add_marks, on_one_disk
 from patternlake.delta_tables.sessions import temporary_settings
@@ -181,7 +182,7 @@ class BatchRows:
                 rows,
                 application=application_of(table, self.job, self.object, part),
                 version=self.batch_id,
-                lock=self.database.lock(table),
+                commits=self._commits(table),
                 settings=TABLES[table].writing,
                 only_directly=only_directly,
             )
@@ -201,8 +202,8 @@ class BatchRows:
         phases.at(f"writing {table}")
         condition = f"{identifier('stream_id')} = {self.stream_id} AND {identifier('batch_id')} = {self.batch_id}"
         with temporary_settings(rows.sparkSession, TABLES[table].writing):
-            ordered, lock = self._reorder_columns(table, rows), self.database.lock(table)
-            writes.replace(self.database.log(table), ordered, condition, lock=lock)
+            ordered, commits = self._reorder_columns(table, rows), self._commits(table)
+            writes.replace(self.database.log(table), ordered, condition, commits=commits)
 
     def close_rows(self, table: str, *any_of: Column | str | Sequence[Condition]) -> None:
         """End the rows of earlier batches that satisfy a condition: from this batch on they are not seen.
@@ -231,7 +232,7 @@ class BatchRows:
             self.database.log(table),
             self._open(table) & wanted,
             values,
-            lock=self.database.lock(table),
+            commits=self._commits(table),
             directly=closing(TABLES[table], self.intent, listed) if len(listed) == len(any_of) else None,
         )
 
@@ -277,7 +278,7 @@ class BatchRows:
             frame,
             self._open(table, "t") & F.expr("t.part <=> k.part") & further,
             values,
-            lock=self.database.lock(table),
+            commits=self._commits(table),
             directly=directly,
         )
 
@@ -290,8 +291,8 @@ class BatchRows:
         self._check_open()
         phases.at(f"discarding rows of {table}")
         wanted = F.expr(condition) if isinstance(condition, str) else condition
-        own, lock = self._own(table) & wanted, self.database.lock(table)
-        writes.delete(self.database.spark, self.database.log(table), own, lock=lock)
+        own, commits = self._own(table) & wanted, self._commits(table)
+        writes.delete(self.database.spark, self.database.log(table), own, commits=commits)
 
     def written(self, table: str) -> DataFrame:
         """Return the rows that this batch has written to a table so far, published or not."""
@@ -321,6 +322,14 @@ class BatchRows:
         added = [F.lit(values.get(each.name)).cast(each.type).alias(each.name) for each in others]
         return made.select("*", *added)
 
+    def _commits(self, table: str) -> DirectCommits | None:
+        return self.database.commits(TABLES[table])
+
+    def _takes_files(self, table: str) -> bool:
+        """Whether tasks write files of a table where the driver commits them."""
+        here = self.database.folder_on_disk is None or on_one_disk(self.database.spark)
+        return here and self._commits(table) is not None
+
     def _values(self, table: str) -> dict[str, int]:
         """The columns that say whose rows they are, by name: those of this batch."""
         return {
@@ -337,12 +346,12 @@ class BatchRows:
             return self._reorder_columns(table, rows)
         self._check_open()
         if isinstance(rows, TaskRows):
-            if self.database.lock(table) is not None and on_one_disk(self.database.spark):
+            if self._takes_files(table):
                 return WrittenByTasks(rows, self._values(table), TABLES[table].layout)
             return self._reorder_columns(table, self._frame(table, rows))
         if isinstance(rows, pa.Table):
             return FewRows(self.marked(table, rows), self.database, TABLES[table].layout)
-        if self.database.lock(table) is None:
+        if self._commits(table) is None:
             return FewRows(pa.concat_tables([portion() for portion in rows]), self.database, TABLES[table].layout)
         return RowPortions(rows, self.database.spark, TABLES[table].layout)
 

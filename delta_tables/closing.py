@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.delta_tables import direct_rewriting
+from patternlake.delta_tables.direct_commits import TableFolder
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table import Table
 from patternlake.delta_tables.tables.intents import Intent
@@ -24,7 +25,7 @@ def closing(
     intent: Intent,
     any_of: Sequence[Sequence[Condition]],
     only: Callable[[pa.Table], NDArray[np.bool_]] | None = None,
-) -> Callable[[str], bool]:
+) -> Callable[[TableFolder], bool]:
     """What ends rows of earlier batches.
 
     Parameters
@@ -39,7 +40,7 @@ def closing(
     Returns
     -------
     callable
-        Given the table's folder, ends the rows, or tells by False that they may be more than `FEW_BYTES`.
+        Given the table, ends the rows, or tells by False that they may be more than `FEW_BYTES`.
     """
     before = published_rows(table, replace(intent, batch_id=intent.batch_id - 1))
 
@@ -47,11 +48,11 @@ def closing(
         found: NDArray[np.bool_] = rows["to_batch"].is_null().to_numpy()
         return found if only is None else found & only(rows)
 
-    def close(folder: str) -> bool:
+    def close(given: TableFolder) -> bool:
         wanted = [[*before, *where] for where in any_of]
         values = {"to_batch": intent.batch_id}
         return direct_rewriting.update(
-            folder, wanted, values, only=still_open, most_bytes=FEW_BYTES, layout=table.layout
+            given, wanted, values, only=still_open, most_bytes=FEW_BYTES, layout=table.layout
         )
 
     return close

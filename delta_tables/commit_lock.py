@@ -12,11 +12,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from patternlake.delta_tables.direct_commits import Result, TableFolder
+from patternlake.delta_tables.layout import Layout
+from patternlake.delta_tables.unlisted_files import Place
 from patternlake.udfs.errors import StateError
 
 try:
@@ -52,6 +55,19 @@ class CommitLock:
 
     folder: str
     path: str
+
+    def commit(self, write: Callable[[TableFolder], Result], patience: float | None = None) -> Result | None:
+        """As `DirectCommits` has it."""
+        with self.alone(_PATIENCE if patience is None else patience) as held:
+            return write(TableFolder(self.folder)) if held else None
+
+    def through_spark(self) -> AbstractContextManager[None]:
+        """As `DirectCommits` has it."""
+        return self.together()
+
+    def place(self, layout: Layout) -> Place:
+        """As `DirectCommits` has it."""
+        return Place.at(self.folder, layout=layout)
 
     @contextmanager
     def together(self, patience: float = _LONG_PATIENCE) -> Iterator[None]:

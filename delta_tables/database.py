@@ -8,14 +8,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.commit_lock import POSSIBLE, CommitLock, lock_of
+from patternlake.delta_tables.commit_lock import POSSIBLE, lock_of
 from patternlake.delta_tables.conditional_commits import settings_of
+from patternlake.delta_tables.direct_commits import DirectCommits, OnDisk
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.names import INTERNAL_VIEWS, internal_name, log_name
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.sessions import own_session
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import StateReader
+from patternlake.delta_tables.store_commits import StoreCommits
 from patternlake.delta_tables.table import Table
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ class Database:
                 of_store = settings_of(self.spark, self.location)
                 return stack.enter_context(own_session(self.spark, {**of_store, **(settings or {})}))
 
-            yield replace(self, session=own if when_needed and self.direct is not None else own())
+            yield replace(self, session=own if when_needed and self.folder_on_disk is not None else own())
 
     @property
     def state(self) -> StateReader:
@@ -114,19 +116,16 @@ class Database:
         """Names of the columns of a table's Delta table."""
         return self.table(table).columns if self.direct is None else self.direct.schema(table).names
 
-    def direct_folder(self, table: Table) -> str | None:
-        """Folder of a table to which all commits are made without Spark; None if Spark makes them."""
-        if self.folder_on_disk is None or not table.direct:
+    def commits(self, table: Table) -> DirectCommits | None:
+        """How commits to a table are made without Spark; None where Spark makes all of them."""
+        folder, direct = self.folder_on_disk, self.direct
+        if folder is not None and table.direct:
+            return OnDisk(f"{folder}/{table.log}")
+        if direct is None or direct.writer_version(table.name) > WRITER_VERSION:
             return None
-        return f"{self.folder_on_disk}/{table.log}"
-
-    def lock(self, table: str) -> CommitLock | None:
-        """What keeps commits to a table through Spark and without it apart; None where Spark makes all of them."""
-        if not POSSIBLE or self.folder_on_disk is None or self.direct is None:
-            return None
-        if self.direct.writer_version(table) > WRITER_VERSION:
-            return None
-        return lock_of(self.folder_on_disk, log_name(table))
+        if not direct.on_disk:
+            return StoreCommits(self, table)
+        return lock_of(folder, table.log) if POSSIBLE and folder is not None else None
 
     def folder(self, *parts: str) -> str:
         """Return a path under the location."""

@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 from numpy.typing import NDArray
 
 from patternlake.delta_tables import written_rows
@@ -45,7 +44,7 @@ from patternlake.delta_tables.layout import (
 from patternlake.delta_tables.log_copies import store_threads
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
 from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made
-from patternlake.delta_tables.table_logs import TableLogs
+from patternlake.delta_tables.table_logs import CopiedLog, TableLogs
 
 logger = logging.getLogger(__name__)
 
@@ -189,8 +188,8 @@ class DirectReader:
         with self._logs.opened(table) as opened:
             return bool(opened.vacuum(dry_run=True, full=self.on_disk))
 
-    def copied_log(self, table: str) -> AbstractContextManager[tuple[str, DeltaTable]]:
-        """Return a copy of a table's log in a store, and the table there, to be committed to, for a block alone."""
+    def copied_log(self, table: str) -> AbstractContextManager[CopiedLog]:
+        """Return a copy of a table's log in a store, to be committed to, for a block alone."""
         return self._logs.copied_log(table)
 
     def commits_behind(self, table: str) -> int:

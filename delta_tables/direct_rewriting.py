@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 from numpy.typing import NDArray
 
+from patternlake.delta_tables.direct_commits import TableFolder
 from patternlake.delta_tables.direct_writer import after_commit, retrying
 from patternlake.delta_tables.file_choice import choose_files, truth
 from patternlake.delta_tables.file_rows import OF_PARTITION
@@ -29,7 +30,7 @@ _GATHERED_ROWS = 100_000
 
 
 def update(
-    folder: str,
+    given: TableFolder,
     any_of: Sequence[Sequence[Condition]],
     values: Mapping[str, Any],
     *,
@@ -44,8 +45,8 @@ def update(
 
     Parameters
     ----------
-    folder
-        Of the Delta table.
+    given
+        The Delta table.
     any_of
         The rows: those that satisfy all conditions of one of these lists.
     values
@@ -69,12 +70,12 @@ def update(
         apart: dict[str, list[tuple[dict[str, Any], pa.Table]]] = {}
         left: dict[str, list[tuple[dict[str, Any], pa.Table]]] = {}
         for file in files.to_pylist():
-            rows = _rows(folder, file, schema)
+            rows = _rows(given, file, schema)
             meant = _meant(rows, any_of, only)
             if not meant.any():
                 continue
             if rows.num_rows <= _FEW_ROWS:
-                actions += _in_place_of(folder, [file], _change(rows, meant, values), table, layout)
+                actions += _in_place_of(given, [file], _change(rows, meant, values), table, layout)
                 continue
             parent = os.path.dirname(file["path"])
             gone = rows.filter(pa.array(meant))
@@ -84,20 +85,20 @@ def update(
             if others.num_rows <= _GATHERED_ROWS:
                 left.setdefault(parent, []).append((file, others))
             else:
-                actions += _in_place_of(folder, [file], others, table, layout)
+                actions += _in_place_of(given, [file], others, table, layout)
         for pieces in left.values():
             former, kept = zip(*pieces, strict=True)
-            actions += _in_place_of(folder, former, _together(kept), table, layout)
+            actions += _in_place_of(given, former, _together(kept), table, layout)
         for parent, pieces in apart.items():
             together = _together([rows for _, rows in pieces])
-            actions += _in_place_of(folder, [], together, table, layout, parent=parent, partition=pieces[0][0])
+            actions += _in_place_of(given, [], together, table, layout, parent=parent, partition=pieces[0][0])
         return actions
 
-    return _rewritten(folder, any_of, anew, most_bytes)
+    return _rewritten(given, any_of, anew, most_bytes)
 
 
 def delete(
-    folder: str, any_of: Sequence[Sequence[Condition]], *, most_bytes: int, layout: Layout = Layout.PLAIN
+    given: TableFolder, any_of: Sequence[Sequence[Condition]], *, most_bytes: int, layout: Layout = Layout.PLAIN
 ) -> bool:
     """Delete some rows, by writing the files that hold them anew without them.
 
@@ -110,13 +111,13 @@ def delete(
     """
 
     def anew(table: DeltaTable, files: pa.Table) -> list[AddAction | RemoveAction]:
-        return _without(folder, files, any_of, None, table, layout)
+        return _without(given, files, any_of, None, table, layout)
 
-    return _rewritten(folder, any_of, anew, most_bytes)
+    return _rewritten(given, any_of, anew, most_bytes)
 
 
 def replace(
-    folder: str,
+    given: TableFolder,
     where: Sequence[Condition],
     rows: pa.Table,
     *,
@@ -137,14 +138,14 @@ def replace(
     def anew(table: DeltaTable, files: pa.Table) -> list[AddAction | RemoveAction]:
         partition = {name: rows[name][0].as_py() for name in table.metadata().partition_columns}
         values = {f"{OF_PARTITION}{name}": value for name, value in partition.items()}
-        actions = _in_place_of(folder, [], rows, table, layout, parent=parent_folder(partition), partition=values)
-        return actions + _without(folder, files, [where], only, table, layout)
+        actions = _in_place_of(given, [], rows, table, layout, parent=parent_folder(partition), partition=values)
+        return actions + _without(given, files, [where], only, table, layout)
 
-    return _rewritten(folder, [where], anew, most_bytes)
+    return _rewritten(given, [where], anew, most_bytes)
 
 
 def merge(
-    folder: str, partitions: Sequence[Mapping[str, Any]], *, layout: Layout, largest: int, most_bytes: int
+    given: TableFolder, partitions: Sequence[Mapping[str, Any]], *, layout: Layout, largest: int, most_bytes: int
 ) -> bool:
     """Merge the small files of some partitions, each partition's into one; a single one that is to lie by key, too.
 
@@ -152,8 +153,8 @@ def merge(
 
     Parameters
     ----------
-    folder
-        Of the Delta table.
+    given
+        The Delta table.
     partitions
         By name of a partition column: its value, or a range of values of partitions that are to be one.
     layout
@@ -185,11 +186,11 @@ def merge(
             if not small:
                 return
             if len(mine) > 1 or any(unordered[place] for place in places):
-                rows = _together([_rows(folder, file, schema) for file in mine])
-                actions += _in_place_of(folder, mine, rows, table, layout, changing=False)
+                rows = _together([_rows(given, file, schema) for file in mine])
+                actions += _in_place_of(given, mine, rows, table, layout, changing=False)
         _commit(table, actions)
 
-    retrying(folder, commit)
+    retrying(given.folder, commit)
     return small
 
 
@@ -212,7 +213,7 @@ def partition_of(file: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rewritten(
-    folder: str,
+    given: TableFolder,
     any_of: Sequence[Sequence[Condition]],
     anew: Callable[[DeltaTable, pa.Table], list[AddAction | RemoveAction]],
     most_bytes: int,
@@ -227,7 +228,7 @@ def _rewritten(
         if small:
             _commit(table, anew(table, files))
 
-    retrying(folder, commit)
+    retrying(given.folder, commit)
     return small
 
 
@@ -245,9 +246,9 @@ def _holding(table: DeltaTable, any_of: Sequence[Sequence[Condition]]) -> pa.Tab
     return files.filter(pc.is_in(files["path"], pa.array(sorted(paths), pa.string())))
 
 
-def _rows(folder: str, file: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+def _rows(given: TableFolder, file: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     """All rows of a file, with all columns of the table."""
-    with pa.memory_map(f"{folder}/{file['path']}") as source:
+    with given.open(file["path"]) as source:
         stored = [name for name in schema.names if f"{OF_PARTITION}{name}" not in file]
         columns, _ = columns_of_file(source, stored, schema)
         count = len(next(iter(columns.values())))
@@ -272,7 +273,7 @@ def _together(pieces: Sequence[pa.Table]) -> pa.Table:
 
 
 def _without(
-    folder: str,
+    given: TableFolder,
     files: pa.Table,
     any_of: Sequence[Sequence[Condition]],
     only: Callable[[pa.Table], NDArray[np.bool_]] | None,
@@ -283,10 +284,10 @@ def _without(
     schema = pa.schema(table.schema().to_arrow())
     actions: list[AddAction | RemoveAction] = []
     for file in files.to_pylist():
-        rows = _rows(folder, file, schema)
+        rows = _rows(given, file, schema)
         gone = _meant(rows, any_of, only)
         if gone.any():
-            actions += _in_place_of(folder, [file], rows.filter(pa.array(~gone)), table, layout)
+            actions += _in_place_of(given, [file], rows.filter(pa.array(~gone)), table, layout)
     return actions
 
 
@@ -316,7 +317,7 @@ def _change(rows: pa.Table, meant: NDArray[np.bool_], values: Mapping[str, Any])
 
 
 def _in_place_of(
-    folder: str,
+    given: TableFolder,
     files: Sequence[Mapping[str, Any]],
     rows: pa.Table,
     table: DeltaTable,
@@ -332,7 +333,7 @@ def _in_place_of(
     """
     if files:
         parent, partition = os.path.dirname(files[0]["path"]), files[0]
-    given, now = partition_of(partition or {}), int(time.time() * 1000)
+    values, now = partition_of(partition or {}), int(time.time() * 1000)
     actions: list[AddAction | RemoveAction] = [
         RemoveAction(
             file["path"],
@@ -344,6 +345,6 @@ def _in_place_of(
         for file in files
     ]
     if rows.num_rows:
-        place = Place.of(table, layout=layout, folder=folder)
-        actions.append(place.file(rows, parent, given, changing=changing))
+        place = Place.of(table, layout=layout, folder=given.folder)
+        actions.append(place.file(rows, parent, values, changing=changing))
     return actions

@@ -4,8 +4,7 @@ A commit is a new file of the table's log, and whoever makes it must not replace
 file into its place, which fails where there is one. Spark's store for local folders looks whether there is one and then
 renames, which on a local disk replaces what came in between; a lock keeps the threads of one JVM apart, and nobody
 else. So a table is written this way only where all its commits are, those with `Table.direct`, or while `CommitLock`
-keeps Spark's commits away; and on a local disk. On object stores, Spark and delta-rs coordinate writers in ways of
-their own, and Spark writes everything.
+keeps Spark's commits away. In an object store this is about a copy of the log, see `store_commits`.
 """
 
 from __future__ import annotations

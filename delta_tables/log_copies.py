@@ -53,6 +53,16 @@ class LogCopy:
         """How many commits are there behind the checkpoint that it begins with."""
         return self._next - self._first
 
+    @property
+    def next_commit(self) -> str:
+        """The name of the commit that comes next, which somebody may have made in the copy."""
+        return _commit(self._next)
+
+    def follow(self, commit: bytes) -> None:
+        """Take note that the store has the commit, too, that was made in the copy."""
+        self._known = (self.next_commit, commit)
+        self._next += 1
+
     def update(self) -> tuple[str, bool]:
         """Copy what is new.
 

@@ -67,7 +67,9 @@ def sizes_of_columns(source: pa.NativeFile) -> pa.Table:
     return pa.table({"name": names, "bytes": [_stored_bytes(chunks, [name]) for name in names]})
 
 
-def write_file(rows: pa.Table, place: str, layout: Layout, buckets: Mapping[int, int] | None = None) -> None:
+def write_file(
+    rows: pa.Table, place: str | pa.NativeFile, layout: Layout, buckets: Mapping[int, int] | None = None
+) -> None:
     """Write a file; packed, whole numbers and moments as differences from their neighbours, as by Spark.
 
     What lies by key gets row groups for each of `buckets`, of which `by_key` counted the rows.

@@ -84,7 +84,7 @@ def _forget(database: Database, table: Table, needed: Publication) -> None:
         database.spark,
         database.log(table.name),
         reduce(Column.__or__, [all_of(where, table.moments) for where in any_of]),
-        lock=database.lock(table.name),
+        commits=database.commits(table),
         directly=partial(direct_rewriting.delete, any_of=any_of, most_bytes=FEW_BYTES, layout=table.layout),
     )
 

@@ -1,7 +1,7 @@
 """Rows of a table that are written as files without Spark's writer, which takes rows one by one, and then committed.
 
 By threads of the driver, or by the Python tasks that make the rows: what tasks hand to Spark goes row by row through
-its memory before it is in columns again. Only on a disk that tasks and driver share.
+its memory before it is in columns again. In an object store, or on a disk that tasks and driver share.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -55,9 +55,9 @@ class RowPortions:
     spark: SparkSession
     layout: Layout
 
-    def files(self, folder: str) -> list[AddAction]:
+    def files(self, place: Place) -> list[AddAction]:
         """Write the files, and give what the log has to say of them."""
-        return write_portions(folder, self.portions, self.layout)
+        return write_portions(place, self.portions)
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class WrittenByTasks:
         """The session that commits the files where Spark has to."""
         return self.rows.given.sparkSession
 
-    def files(self, folder: str) -> list[AddAction]:
+    def files(self, place: Place) -> list[AddAction]:
         """Write the files, and give what the log has to say of them."""
-        place = Place.at(folder, layout=self.layout, held=False)
+        place = replace(place, held=False)
         made, marks = self.rows.made, dict(self.marks)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -47,7 +47,7 @@ def drop_segments(database: Database, publication: Publication, begin: int, end:
         database.spark,
         database.log(TABLE.name),
         _segments(publication, begin, end),
-        lock=database.lock(TABLE.name),
+        commits=database.commits(TABLE),
     )
 
 
@@ -57,16 +57,16 @@ def keep_topmost(database: Database, publication: Publication, begin: int, end: 
     In `leveled` that is all of them. In `uniform` a node without a parent stays: nothing above would answer for it.
     """
     below = _segments(publication, begin, end) & (F.col("level") < level)
-    name, lock = database.log(TABLE.name), database.lock(TABLE.name)
+    name, commits = database.log(TABLE.name), database.commits(TABLE)
     has_topmost = F.exists("topmost", lambda topmost: topmost)
-    writes.delete(database.spark, name, below & ~has_topmost, lock=lock)
+    writes.delete(database.spark, name, below & ~has_topmost, commits=commits)
     partly = below & has_topmost & F.exists("topmost", lambda topmost: ~topmost)
     values = {column: F.expr(f"transform({_KEPT}, i -> {column}[i])") for column in _PER_NODE}
     width = "m DIV 8"
     values["bits"] = F.expr(
         f"unhex(array_join(transform({_KEPT}, i -> hex(substring(bits, i * ({width}) + 1, {width}))), ''))"
     )
-    writes.update(database.spark, name, partly, values, lock=lock)
+    writes.update(database.spark, name, partly, values, commits=commits)
 
 
 def _segments(publication: Publication, begin: int, end: int) -> Column:

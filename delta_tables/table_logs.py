@@ -112,6 +112,33 @@ class TableVersion:
         return frozenset(self.order)
 
 
+@dataclass
+class CopiedLog:
+    """A copy of a table's log in a store, to be committed to.
+
+    Attributes
+    ----------
+    copy, folder, table
+        The copy, its folder, and the table there in the version of the store.
+    kept
+        Whether the copy is like the log in the store again, so that it stays.
+    """
+
+    copy: LogCopy
+    folder: str
+    table: DeltaTable
+    kept: bool = False
+
+    @property
+    def next_commit(self) -> str:
+        """As `LogCopy` has it."""
+        return self.copy.next_commit
+
+    def follow(self, commit: bytes) -> None:
+        """As `LogCopy` has it."""
+        self.copy.follow(commit)
+
+
 Seen = dict[str, TableVersion]
 """Versions of a database's tables by plain name."""
 _SEEN: ContextVar[Seen | None] = ContextVar("versions that were seen", default=None)
@@ -281,14 +308,13 @@ class TableLogs:
         return copy, folder, DeltaTable(folder)
 
     @contextmanager
-    def copied_log(self, name: str) -> Iterator[tuple[str, DeltaTable]]:
-        """A copy of a table's log in a store, and the table there, to be committed to, for this block alone."""
+    def copied_log(self, name: str) -> Iterator[CopiedLog]:
+        """A copy of a table's log in a store, to be committed to, for this block alone."""
         with self._locks[name]:
-            copy, folder, table = self._copy(name)
-            self._known.pop(name, None)
-            yield folder, table
-            # Its folder is there as long as it is.
-            del copy
+            copied = CopiedLog(*self._copy(name))
+            yield copied
+            if copied.kept:
+                self._copies[name] = (copied.copy, copied.table)
 
     def commits_behind(self, name: str) -> int:
         """How many commits of a table were read behind its checkpoint, at the last look; none on a local disk."""

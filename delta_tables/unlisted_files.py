@@ -35,7 +35,7 @@ class Place:
     Attributes
     ----------
     folder
-        Of the Delta table.
+        Of the Delta table; in an object store, its URL.
     schema
         All columns.
     partitions
@@ -46,6 +46,8 @@ class Place:
         How rows lie in them.
     held
         Whether the rows stay at hand for those who read them in the process that writes them, see `written_rows`.
+    storage_options
+        Of the object store, as delta-rs takes them; None: it is a folder on the local disk.
     """
 
     folder: str
@@ -54,20 +56,14 @@ class Place:
     counted: tuple[str, ...] | None
     layout: Layout
     held: bool
+    storage_options: tuple[tuple[str, str], ...] | None = None
 
     @classmethod
     def of(cls, table: DeltaTable, *, layout: Layout, folder: str, held: bool = True) -> Place:
         """Of an open table."""
         metadata = table.metadata()
-        told = metadata.configuration.get(_COUNTED_COLUMNS)
-        return cls(
-            folder,
-            pa.schema(table.schema().to_arrow()),
-            tuple(metadata.partition_columns),
-            None if told is None else tuple(told.split(",")),
-            layout,
-            held,
-        )
+        schema = pa.schema(table.schema().to_arrow())
+        return cls(folder, schema, tuple(metadata.partition_columns), counted(metadata.configuration), layout, held)
 
     @classmethod
     def at(cls, folder: str, *, layout: Layout, held: bool = True) -> Place:
@@ -91,32 +87,51 @@ class Place:
         stored = rows.select([name for name in rows.column_names if name not in partition])
         name = file_name(uuid.uuid4().hex, by_key=buckets is not None)
         path = f"{parent}/{name}" if parent else name
-        os.makedirs(f"{self.folder}/{parent}", exist_ok=True)
-        write_file(stored, f"{self.folder}/{path}", self.layout, buckets)
+        size = self._write(stored, path, buckets)
         if self.held:
             written_rows.hold(f"{self.folder}/{path}", rows)
-        size, now = os.path.getsize(f"{self.folder}/{path}"), int(time.time() * 1000)
+        now = int(time.time() * 1000)
         return AddAction(path, size, partition_texts(partition), now, changing, statistics_of(stored, self.counted))
 
+    def _write(self, rows: pa.Table, path: str, buckets: Mapping[int, int] | None) -> int:
+        """Write a file, and give its size."""
+        place = f"{self.folder}/{path}"
+        if self.storage_options is None:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            write_file(rows, place, self.layout, buckets)
+            return os.path.getsize(place)
+        from deltalake.fs import DeltaStorageHandler
 
-def write_portions(folder: str, portions: Sequence[Callable[[], pa.Table]], layout: Layout) -> list[AddAction]:
+        file = pa.BufferOutputStream()
+        write_file(rows, file, self.layout, buckets)
+        written = file.getvalue()
+        store = DeltaStorageHandler(self.folder, dict(self.storage_options) or None)
+        with store.open_output_stream(path) as sink:
+            sink.write(written)
+        return int(written.size)
+
+
+def counted(properties: Mapping[str, str | None]) -> tuple[str, ...] | None:
+    """Names of the columns whose bounds the log of a table with some properties tells; None: the first ones."""
+    told = properties.get(_COUNTED_COLUMNS)
+    return None if told is None else tuple(told.split(","))
+
+
+def write_portions(place: Place, portions: Sequence[Callable[[], pa.Table]]) -> list[AddAction]:
     """Write files of rows, several at a time, that nobody sees yet.
 
     Parameters
     ----------
-    folder
-        Of the Delta table.
+    place
+        Where.
     portions
         Each makes some of the rows: all columns of the table, in its types; rows of one partition are neighbours.
-    layout
-        How rows lie in them.
 
     Returns
     -------
     list
         What the log has to say of the files, in the order of the portions; one for each partition of a portion.
     """
-    place = Place.at(folder, layout=layout)
     with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
         found = threads.map(lambda portion: place.write(portion()), portions)
         return [action for actions in found for action in actions]

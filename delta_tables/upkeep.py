@@ -6,7 +6,7 @@ What is worth it, the tables' logs say, before any file is listed or read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.delta_tables import direct_rewriting, phases, store_merging, timestamps, writes
+from patternlake.delta_tables import direct_rewriting, phases, timestamps, writes
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import WRITER_VERSION
+from patternlake.delta_tables.direct_commits import OnDisk
 from patternlake.delta_tables.direct_rewriting import is_among
 from patternlake.delta_tables.file_rows import OF_PARTITION
 from patternlake.delta_tables.layout import Layout, lie_by_key, should_lie_by_key
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.state_reader import among
+from patternlake.delta_tables.store_commits import MOST_COMMITS, StoreCommits
 from patternlake.delta_tables.table_logs import same_look
 from patternlake.udfs.blocks import BLOCK_BITS, SPAN_BLOCKS
 
@@ -78,65 +79,44 @@ def _tidy(database: Database, tables: Sequence[Table], streams: Collection[int])
             _through_spark(database, table, streams)
             continue
         where = [among("stream_id", sorted(streams))] if "stream_id" in table.partitions else []
-        lock = database.lock(table.name)
+        commits = database.commits(table)
         files = database.direct.files(table.name, where)
         many = MERGED_FILES if database.direct.on_disk else MERGED_OBJECTS
         spans = _find_full_spans(table, files)
-        found = _find_crowded(table, files, many, directly=lock is not None)
+        found = _find_crowded(table, files, many, directly=commits is not None and database.direct.on_disk)
         crowded = [values for values in found if not any(is_among(values, span) for span in spans)]
         old = database.direct.created(table.name) < timestamps.now() - RETENTION
         unneeded = old and database.direct.unneeded(table.name)
         if crowded or unneeded:
             logger.info("table %s: crowded partitions %s, files to remove: %s", table.log, crowded, unneeded)
-        folder = database.direct_folder(table)
-        if folder is not None:
-            writes.tidy_directly(folder, merging=bool(crowded), removing=unneeded)
+        if isinstance(commits, OnDisk):
+            writes.tidy_directly(commits.folder, merging=bool(crowded), removing=unneeded)
             continue
         if crowded:
             phases.at(f"merging files of {table.name}")
-        if not database.direct.on_disk and _tidy_objects(database, table, crowded):
-            crowded = []
         for some in (crowded[first : first + _AT_ONCE] for first in range(0, len(crowded), _AT_ONCE)):
             conditions = " OR ".join(map(_condition, some)) if table.partitions else None
             merge = partial(
                 direct_rewriting.merge, partitions=some, layout=table.layout, largest=_SMALL, most_bytes=_FEW_BYTES
             )
             writes.compact(
-                database.spark, database.log(table.name), conditions, table.writing, lock=lock, directly=merge
+                database.spark, database.log(table.name), conditions, table.writing, commits=commits, directly=merge
             )
         for span in spans:
             phases.at(f"merging files of {table.name}")
             # One at a time: others commit in between.
-            _merge_span(database, table, span)
+            merge = partial(
+                direct_rewriting.merge, partitions=[span], layout=table.layout, largest=_SMALL, most_bytes=_FEW_BYTES
+            )
+            writes.merge_directly(commits, merge)
         if unneeded:
             phases.at(f"removing files of {table.name}")
-            writes.vacuum(database.spark, database.log(table.name), lock=lock)
-            if not database.direct.on_disk:
-                # It knows no more of what was removed.
-                store_merging.put_checkpoint(database, table)
-
-
-def _tidy_objects(database: Database, table: Table, crowded: Sequence[Mapping[str, Any]]) -> bool:
-    """Merge files in an object store without Spark, where they are small; whether that was done."""
-    assert database.direct is not None
-    if database.direct.writer_version(table.name) > WRITER_VERSION:
-        return False
-    if crowded:
-        return store_merging.merge(database, table, crowded[:_AT_ONCE], largest=_SMALL, most_bytes=_FEW_BYTES)
-    if database.direct.commits_behind(table.name) >= store_merging.MOST_COMMITS:
-        store_merging.put_checkpoint(database, table)
-    return True
-
-
-def _merge_span(database: Database, table: Table, span: Mapping[str, Any]) -> None:
-    """Merge the files of a span, where that can be done without Spark; else it is left as it is."""
-    assert database.direct is not None
-    most: Any = {"largest": _SMALL, "most_bytes": _FEW_BYTES}
-    if database.direct.on_disk:
-        merge = partial(direct_rewriting.merge, partitions=[span], layout=table.layout, **most)
-        writes.merge_directly(database.lock(table.name), merge)
-    elif database.direct.writer_version(table.name) <= WRITER_VERSION:
-        store_merging.merge(database, table, [span], **most)
+            writes.vacuum(database.spark, database.log(table.name), commits=commits)
+        if isinstance(commits, StoreCommits):
+            # What was merged or removed, nobody who comes new has to read of.
+            many = database.direct.commits_behind(table.name) >= MOST_COMMITS
+            if crowded or spans or unneeded or many:
+                commits.put_checkpoint()
 
 
 def _through_spark(database: Database, table: Table, streams: Collection[int]) -> None:
@@ -147,11 +127,11 @@ def _through_spark(database: Database, table: Table, streams: Collection[int]) -
         partitions = " OR ".join(f"stream_id = {number}" for number in sorted(streams))
         conditions = partitions if "stream_id" in table.partitions else None
         phases.at(f"merging files of {table.name}")
-        writes.compact(database.spark, name, conditions, table.writing, lock=database.lock(table.name))
+        writes.compact(database.spark, name, conditions, table.writing, commits=database.commits(table))
     # Spark hands moments on in the process's own zone, without it.
     if detail["createdAt"].astimezone() < timestamps.now() - RETENTION:
         phases.at(f"removing files of {table.name}")
-        writes.vacuum(database.spark, name, lock=database.lock(table.name))
+        writes.vacuum(database.spark, name, commits=database.commits(table))
 
 
 def _find_crowded(table: Table, files: pa.Table, enough: int, *, directly: bool) -> list[dict[str, Any]]:

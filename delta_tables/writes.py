@@ -1,8 +1,8 @@
 """The only module that writes to Delta: append, replace, update, delete.
 
 Each is idempotent, and each is tried again when Delta says that a concurrent commit got in the way: the operation
-reads the table anew, so that a retry works on what is there now. Where a table has a `CommitLock`, few rows are written
-without Spark, and what Spark writes holds the lock meanwhile.
+reads the table anew, so that a retry works on what is there now. Where a table has `DirectCommits`, rows that the
+driver holds, and those that tasks make, are written without Spark.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 from delta.exceptions import (
@@ -26,7 +27,8 @@ from delta.exceptions import (
 from delta.tables import DeltaTable
 
 from patternlake.delta_tables import direct_writer
-from patternlake.delta_tables.arrow_rows import FewRows, arrow_rows
+from patternlake.delta_tables.arrow_rows import FewRows
+from patternlake.delta_tables.direct_commits import DirectCommits, TableFolder
 from patternlake.delta_tables.row_files import RowPortions, WrittenByTasks
 from patternlake.delta_tables.sessions import temporary_settings
 from patternlake.delta_tables.table_logs import look_anew
@@ -34,7 +36,6 @@ from patternlake.delta_tables.table_logs import look_anew
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from patternlake.delta_tables.commit_lock import CommitLock
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +67,7 @@ def append(
     *,
     application: str,
     version: int,
-    folder: str | None = None,
-    lock: CommitLock | None = None,
+    commits: DirectCommits | None = None,
     settings: Mapping[str, str] | None = None,
     only_directly: bool = False,
 ) -> bool | None:
@@ -80,14 +80,11 @@ def append(
     table
         Quoted name of the Delta table; columns are matched by name.
     rows
-        All columns of the table. What is written as files before the commit is for a table that has a lock.
+        All columns of the table. What is written as files before the commit is for a table with `commits`.
     application, version
         Delta's ``txnAppId`` and ``txnVersion``; versions of an application only grow.
-    folder
-        Folder of a table to which no commit is made through Spark, for the few rows that it takes at once; see
-        `Database.direct_folder`.
-    lock
-        Of the table, where it has one.
+    commits
+        How commits to the table are made without Spark, if they may be.
     settings
         Of Spark, under which it writes the files.
     only_directly
@@ -105,20 +102,18 @@ def append(
         A rival committed the same application while this call was writing.
     """
     if isinstance(rows, RowPortions | WrittenByTasks):
-        assert lock is not None
-        return _append_files(table, rows, application, version, lock)
-    if folder is not None:
-        few = rows.rows if isinstance(rows, FewRows) else arrow_rows(rows)
-        return direct_writer.append(folder, few, application=application, version=version)
+        assert commits is not None
+        return _append_files(table, rows, application, version, commits)
     if isinstance(rows, FewRows):
         if not rows.rows.num_rows:
             return False  # as where Spark or tasks write: no commit of nothing
-        if lock is not None:
-            with lock.alone() as held:
-                if held:
-                    return direct_writer.append(
-                        lock.folder, rows.rows, application=application, version=version, layout=rows.layout
-                    )
+        if commits is not None:
+            append_few = partial(
+                direct_writer.append, rows=rows.rows, application=application, version=version, layout=rows.layout
+            )
+            made = commits.commit(lambda given: append_few(given.folder))
+            if made is not None:
+                return made
         if only_directly:
             return None
         rows = rows.frame()
@@ -129,29 +124,33 @@ def append(
         frame.writeTo(table).option("txnAppId", application).option("txnVersion", str(version)).append()
 
     with temporary_settings(session, settings or {}):
-        _retrying(f"append to {table}", write, lock)
+        _retrying(f"append to {table}", write, commits)
     return session.conf.get(_LAST_COMMIT, None) is not None
 
 
 def _append_files(
-    table: str, rows: RowPortions | WrittenByTasks, application: str, version: int, lock: CommitLock
+    table: str, rows: RowPortions | WrittenByTasks, application: str, version: int, commits: DirectCommits
 ) -> bool:
-    """Write files of the rows, and commit them without Spark; or let Spark copy them where it holds the lock long."""
-    folder = lock.folder
-    if direct_writer.is_appended(folder, application=application, version=version):
+    """Write files of the rows, and commit them without Spark; or let Spark copy them where others commit for long."""
+    if commits.commit(partial(_is_appended, application=application, version=version), _PATIENCE):
         return False
-    actions = rows.files(folder)
+    place = commits.place(rows.layout)
+    actions = rows.files(place)
     if not actions:
         return False
-    with lock.alone(patience=_PATIENCE) as held:
-        if held:
-            return direct_writer.add(folder, actions, application=application, version=version)
+
+    def add(given: TableFolder) -> bool:
+        return direct_writer.add(given.folder, actions, application=application, version=version)
+
+    made = commits.commit(add, _PATIENCE)
+    if made is not None:
+        return made
     logger.info("append to %s: another commit takes long; Spark copies the rows of %d files", table, len(actions))
     session = rows.spark
-    paths = [f"{folder}/{action.path}" for action in actions]
+    paths = [f"{place.folder}/{action.path}" for action in actions]
     with temporary_settings(session, {_FORMAT_CHECK: "false"}):
-        reader = session.read.schema(session.table(table).schema).option("basePath", folder)
-        return bool(append(table, reader.parquet(*paths), application=application, version=version, lock=lock))
+        reader = session.read.schema(session.table(table).schema).option("basePath", place.folder)
+        return bool(append(table, reader.parquet(*paths), application=application, version=version, commits=commits))
 
 
 def replace(
@@ -159,8 +158,8 @@ def replace(
     rows: DataFrame | FewRows,
     condition: str,
     *,
-    lock: CommitLock | None = None,
-    directly: Callable[[str], bool] | None = None,
+    commits: DirectCommits | None = None,
+    directly: Callable[[TableFolder], bool] | None = None,
 ) -> None:
     """Replace the rows that satisfy a condition by these, which must satisfy it, in one commit.
 
@@ -172,17 +171,17 @@ def replace(
         All columns of the table.
     condition
         SQL over the table's columns, made of numbers and quoted names only.
-    lock, directly
+    commits, directly
         As for `update`.
     """
-    if _directly(lock, directly):
+    if _directly(commits, directly):
         return
     frame = rows.frame() if isinstance(rows, FewRows) else rows
 
     def write() -> None:
         frame.write.format("delta").mode("overwrite").option("replaceWhere", condition).saveAsTable(table)
 
-    _retrying(f"replace in {table}", write, lock)
+    _retrying(f"replace in {table}", write, commits)
 
 
 def update(
@@ -191,8 +190,8 @@ def update(
     condition: Column,
     values: Mapping[str, Column],
     *,
-    lock: CommitLock | None = None,
-    directly: Callable[[str], bool] | None = None,
+    commits: DirectCommits | None = None,
+    directly: Callable[[TableFolder], bool] | None = None,
 ) -> None:
     """Set columns of the rows that satisfy a condition.
 
@@ -204,14 +203,14 @@ def update(
         Quoted name of the Delta table.
     condition, values
         The rows, and the columns to set.
-    lock
-        Of the table, where it has one.
+    commits
+        As for `append`.
     directly
-        Does the same without Spark, given the table's folder; tells whether it has.
+        Does the same without Spark, given the table; tells whether it has.
     """
-    if _directly(lock, directly):
+    if _directly(commits, directly):
         return
-    _retrying(f"update of {table}", lambda: DeltaTable.forName(spark, table).update(condition, dict(values)), lock)
+    _retrying(f"update of {table}", lambda: DeltaTable.forName(spark, table).update(condition, dict(values)), commits)
 
 
 def update_matching(
@@ -221,8 +220,8 @@ def update_matching(
     condition: Column,
     values: Mapping[str, Column],
     *,
-    lock: CommitLock | None = None,
-    directly: Callable[[str], bool] | None = None,
+    commits: DirectCommits | None = None,
+    directly: Callable[[TableFolder], bool] | None = None,
 ) -> None:
     """Set columns of the rows that belong to one of some given rows.
 
@@ -238,17 +237,17 @@ def update_matching(
         Of the rows of both.
     values
         The columns to set.
-    lock, directly
+    commits, directly
         As for `update`.
     """
-    if _directly(lock, directly):
+    if _directly(commits, directly):
         return
 
     def write() -> None:
         merge = DeltaTable.forName(spark, table).alias("t").merge(rows().alias("k"), condition)
         merge.whenMatchedUpdate(set=dict(values)).execute()
 
-    _retrying(f"update of {table}", write, lock)
+    _retrying(f"update of {table}", write, commits)
 
 
 def delete(
@@ -256,35 +255,38 @@ def delete(
     table: str,
     condition: Column,
     *,
-    lock: CommitLock | None = None,
-    directly: Callable[[str], bool] | None = None,
+    commits: DirectCommits | None = None,
+    directly: Callable[[TableFolder], bool] | None = None,
 ) -> None:
-    """Delete the rows that satisfy a condition; the lock, and what does the same without Spark, as for `update`."""
-    if _directly(lock, directly):
+    """Delete the rows that satisfy a condition; the last parameters as for `update`."""
+    if _directly(commits, directly):
         return
-    _retrying(f"delete from {table}", lambda: DeltaTable.forName(spark, table).delete(condition), lock)
+    _retrying(f"delete from {table}", lambda: DeltaTable.forName(spark, table).delete(condition), commits)
 
 
-def add_columns(spark: SparkSession, table: str, columns: Sequence[str], *, lock: CommitLock | None = None) -> None:
-    """Add columns to a table, each as SQL defines it; the lock as for `update`."""
+def add_columns(
+    spark: SparkSession, table: str, columns: Sequence[str], *, commits: DirectCommits | None = None
+) -> None:
+    """Add columns to a table, each as SQL defines it."""
     text = f"ALTER TABLE {table} ADD COLUMNS ({', '.join(columns)})"
-    _retrying(f"new columns of {table}", lambda: spark.sql(text), lock)
+    _retrying(f"new columns of {table}", lambda: spark.sql(text), commits)
 
 
-def _directly(lock: CommitLock | None, write: Callable[[str], bool] | None) -> bool:
-    """Write without Spark where the table's lock is to be had for that; whether it is done."""
-    if lock is None or write is None:
-        return False
-    with lock.alone() as held:
-        return held and write(lock.folder)
+def _directly(commits: DirectCommits | None, write: Callable[[TableFolder], bool] | None) -> bool:
+    """Write without Spark where that may be; whether it is done."""
+    return commits is not None and write is not None and bool(commits.commit(write))
 
 
-def _retrying(what: str, write: Callable[[], object], lock: CommitLock | None = None) -> None:
+def _is_appended(given: TableFolder, application: str, version: int) -> bool:
+    return direct_writer.is_appended(given.folder, application=application, version=version)
+
+
+def _retrying(what: str, write: Callable[[], object], commits: DirectCommits | None = None) -> None:
     """Run a write; on a conflict that another try can solve, run it again after a pause that doubles."""
     pause = _FIRST_PAUSE
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with nullcontext() if lock is None else lock.together():
+            with nullcontext() if commits is None else commits.through_spark():
                 write()
             return
         except _SOLVABLE as conflict:
@@ -312,33 +314,33 @@ def compact(
     partitions: str | None,
     settings: Mapping[str, str],
     *,
-    lock: CommitLock | None = None,
-    directly: Callable[[str], bool] | None = None,
+    commits: DirectCommits | None = None,
+    directly: Callable[[TableFolder], bool] | None = None,
 ) -> None:
     """Merge a table's small files under some settings, in all partitions or those that a SQL condition names.
 
-    The lock, and what does the same without Spark, are as for `update`.
+    The last parameters are as for `update`.
     """
-    if _directly(lock, directly):
+    if _directly(commits, directly):
         return
     optimize = DeltaTable.forName(spark, table).optimize()
     chosen = optimize if partitions is None else optimize.where(partitions)
     with temporary_settings(spark, settings):
-        _retrying(f"compaction of {table}", chosen.executeCompaction, lock)
+        _retrying(f"compaction of {table}", chosen.executeCompaction, commits)
 
 
-def merge_directly(lock: CommitLock | None, merge: Callable[[str], bool]) -> bool:
-    """Merge files of the table in a folder without Spark, where its lock is to be had for that; whether it is done."""
-    return _directly(lock, merge)
+def merge_directly(commits: DirectCommits | None, merge: Callable[[TableFolder], bool]) -> bool:
+    """Merge files of a table without Spark, where that may be; whether it is done."""
+    return _directly(commits, merge)
 
 
-def vacuum(spark: SparkSession, table: str, *, lock: CommitLock | None = None) -> None:
+def vacuum(spark: SparkSession, table: str, *, commits: DirectCommits | None = None) -> None:
     """Remove files that no version within Delta's own retention needs."""
     before = str(spark.conf.get(_LISTING_TASKS, str(_MOST_LISTING_TASKS)))
     spark.conf.set(_LISTING_TASKS, str(min(int(before), _MOST_LISTING_TASKS)))
     try:
         with _console_of_scala_closed(spark):
-            _retrying(f"vacuum of {table}", DeltaTable.forName(spark, table).vacuum, lock)
+            _retrying(f"vacuum of {table}", DeltaTable.forName(spark, table).vacuum, commits)
     finally:
         spark.conf.set(_LISTING_TASKS, before)
 

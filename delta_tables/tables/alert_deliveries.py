@@ -128,13 +128,13 @@ class AlertDeliveries:
             for column in TABLE.columns
         }
         rows = FewRows(pa.table(columns), database)
-        name, folder = database.log(TABLE.name), database.direct_folder(TABLE)
+        name, commits = database.log(TABLE.name), database.commits(TABLE)
         for _ in range(_TRIES):
             # A rival may have written under the same name with a clock that is ahead: then nothing is written.
             application = documents.to_array([TABLE.name, self._alert, str(random.randrange(_WRITERS))])
             version = timestamps.to_micros(timestamps.now())
             try:
-                if writes.append(name, rows, application=application, version=version, folder=folder):
+                if writes.append(name, rows, application=application, version=version, commits=commits):
                     return
                 if self._holds(attempts[-1]):
                     return

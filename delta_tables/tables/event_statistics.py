@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import direct_rewriting, writes
 from patternlake.delta_tables.arrow_rows import FewRows
+from patternlake.delta_tables.direct_commits import TableFolder
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
@@ -89,7 +90,7 @@ class EventStatisticsWriter:
             F.col("attributes").cast(ATTRIBUTES).alias("attributes"),
         )
         writes.replace(
-            self._database.log(TABLE.name), rows, _where_described(publication), lock=self._database.lock(TABLE.name)
+            self._database.log(TABLE.name), rows, _where_described(publication), commits=self._database.commits(TABLE)
         )
 
     def describe_few(self, publication: Publication, attributes: pa.Table) -> None:
@@ -108,11 +109,13 @@ class EventStatisticsWriter:
         rows = FewRows(pa.table(columns), self._database)
         where = [Condition("stream_id", "=", publication.stream_id), Condition("batch_id", "=", publication.batch_id)]
 
-        def replace(folder: str) -> bool:
-            return direct_rewriting.replace(folder, where, rows.rows, only=_telling, most_bytes=_FEW_BYTES)
+        def replace(given: TableFolder) -> bool:
+            return direct_rewriting.replace(given, where, rows.rows, only=_telling, most_bytes=_FEW_BYTES)
 
-        lock = self._database.lock(TABLE.name)
-        writes.replace(self._database.log(TABLE.name), rows, _where_described(publication), lock=lock, directly=replace)
+        commits = self._database.commits(TABLE)
+        writes.replace(
+            self._database.log(TABLE.name), rows, _where_described(publication), commits=commits, directly=replace
+        )
 
 
 def _telling(rows: pa.Table) -> NDArray[np.bool_]:

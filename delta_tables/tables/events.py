@@ -104,7 +104,7 @@ def add_attributes(database: Database, types: Mapping[str, str]) -> None:
     added = [f"{identifier(column)} {stored_type(type_)}" for column, type_ in missing().items()]
     try:
         if added:
-            writes.add_columns(database.spark, database.log(TABLE.name), added, lock=database.lock(TABLE.name))
+            writes.add_columns(database.spark, database.log(TABLE.name), added, commits=database.commits(TABLE))
     except PySparkException:
         # Another run may have added them in the meantime.
         if missing():

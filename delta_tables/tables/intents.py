@@ -130,8 +130,8 @@ class IntentsWriter:
         try:
             rows = literal_row(database, TABLE, values)
             name = database.log(TABLE.name)
-            folder = database.direct_folder(TABLE)
-            committed = writes.append(name, rows, application=application, version=intent.batch_id, folder=folder)
+            commits = database.commits(TABLE)
+            committed = writes.append(name, rows, application=application, version=intent.batch_id, commits=commits)
         except ConcurrentTransactionException as conflict:
             raise lost from conflict
         if committed:

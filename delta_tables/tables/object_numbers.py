@@ -90,9 +90,9 @@ class ObjectNumbers:
         rows = literal_row(self._database, TABLE, {"kind": kind, "number": number, "name": name})
         application = documents.to_array([TABLE.name, kind, str(number)])
         try:
-            folder = self._database.direct_folder(TABLE)
+            commits = self._database.commits(TABLE)
             table = self._database.log(TABLE.name)
-            return bool(writes.append(table, rows, application=application, version=1, folder=folder))
+            return bool(writes.append(table, rows, application=application, version=1, commits=commits))
         except ConcurrentTransactionException:
             logger.info("another run claimed the %s number %d at the same moment", kind, number)
             return False

@@ -140,14 +140,15 @@ class ObservedSelectivities:
 
     def append(self, observations: Observations) -> bool:
         """Write observations down; whether it was done. They may not be where others are writing at this moment."""
-        lock = self._database.lock(TABLE.name)
-        if lock is None:
+        commits = self._database.commits(TABLE)
+        if commits is None:
             self._insert(observations)
             return True
         name = documents.to_array([TABLE.name, str(random.randrange(_WRITERS))])
         version = timestamps.to_micros(timestamps.now())
-        with lock.alone() as held:
-            return held and direct_writer.append(lock.folder, _rows(observations), application=name, version=version)
+        rows = _rows(observations)
+        made = commits.commit(lambda given: direct_writer.append(given.folder, rows, application=name, version=version))
+        return bool(made)
 
     def _insert(self, observations: Observations) -> None:
         """Write through Spark."""
@@ -173,9 +174,9 @@ class ObservedSelectivities:
         last = max(rows["observed_at"].cast(pa.int64()).to_pylist())
         where = [Condition("observed_at", "<=", last)]
         condition = f"observed_at <= timestamp_micros({last})"
-        few, lock = FewRows(_rows(kept), database), database.lock(TABLE.name)
+        few, commits = FewRows(_rows(kept), database), database.commits(TABLE)
         replace = partial(direct_rewriting.replace, where=where, rows=few.rows, only=None, most_bytes=_FEW_BYTES)
-        writes.replace(database.log(TABLE.name), few, condition, lock=lock, directly=replace)
+        writes.replace(database.log(TABLE.name), few, condition, commits=commits, directly=replace)
         logger.info("observed selectivities: %d rows became %d", rows.num_rows, len(kept))
 
 

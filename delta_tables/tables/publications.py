@@ -232,7 +232,7 @@ class PublicationsWriter:
                 rows,
                 application=application,
                 version=version,
-                folder=database.direct_folder(TABLE),
+                commits=database.commits(TABLE),
             )
         except ConcurrentTransactionException as conflict:
             raise self._lost(publication) from conflict

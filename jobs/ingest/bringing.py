@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from patternlake.delta_tables.arrow_rows import arrow_schema
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.row_files import TaskRows, on_one_disk
 from patternlake.jobs.ingest import ranges, spilling
 from patternlake.jobs.sources.text_files import are_few
@@ -33,7 +34,7 @@ def bringing(
         return None
     if source.kind in ("csv", "json") and files and are_few(files):
         return DataFrame.toArrow
-    if db.lock("events") is None or not on_one_disk(db.spark):
+    if db.folder_on_disk is None or db.commits(TABLES["events"]) is None or not on_one_disk(db.spark):
         return None
     folder = stack.enter_context(spilling.folder_for(db.spark))
 

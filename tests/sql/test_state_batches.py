@@ -19,6 +19,7 @@ from patternlake.delta_tables import stream_names, writes
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.direct_commits import OnDisk
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.registration import register
@@ -120,8 +121,8 @@ def test_of_two_live_runs_one_publishes_and_the_other_stops(lake: Database, name
 
 def test_the_same_holds_where_spark_makes_all_commits(lake: Database, name: str) -> None:
     apart = replace(lake, folder_on_disk=None, direct=None)
-    assert lake.direct_folder(INTENTS) == f"{lake.location}/intents_log"
-    assert apart.direct_folder(INTENTS) is None
+    assert lake.commits(INTENTS) == OnDisk(f"{lake.location}/intents_log")
+    assert apart.commits(INTENTS) is None
     dead, batch = _begin(apart, name), _begin(apart, name)
     assert (dead.adopted, batch.adopted) == (False, True)
     assert load_object_state(apart, "ingest", name, name) == load_object_state(lake, "ingest", name, name)

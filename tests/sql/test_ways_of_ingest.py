@@ -20,6 +20,7 @@ from sql.empty_database import opened
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.sessions import temporary_settings
 from patternlake.jobs import few
@@ -532,12 +533,12 @@ def test_a_long_commit_through_spark_makes_spark_copy_the_files(
     monkeypatch.setattr(writes, "_PATIENCE", 0.0)
     lake = Lake(db, tmp_path)
     lake.write("1.csv", *LINES)
-    lock = db.lock("events")
-    assert lock is not None
-    with lock.together():
+    commits = db.commits(TABLES["events"])
+    assert commits is not None
+    with commits.through_spark():
         lake.ingest()
     assert [row[0] for row in lake.events("position")] == list(range(1, len(lake.events("position")) + 1))
-    last = DeltaTable(lock.folder).history(1)[0]
+    last = DeltaTable(db.folder(TABLES["events"].log)).history(1)[0]
     assert "Apache-Spark" in last["engineInfo"]
 
 

@@ -18,6 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from patternlake.delta_tables import direct_rewriting, direct_writer
 from patternlake.delta_tables.commit_lock import CommitLock, lock_of
+from patternlake.delta_tables.direct_commits import TableFolder
 from patternlake.delta_tables.file_choice import choose_files
 from patternlake.delta_tables.file_statistics import statistics_of
 from patternlake.delta_tables.layout import Layout
@@ -68,7 +69,7 @@ def closed(folder: str) -> dict[tuple[int, int], int | None]:
 
 
 def close(folder: str, *any_of: list[Condition], batch: int = 2, most_bytes: int = MIB) -> bool:
-    return direct_rewriting.update(folder, any_of, {"to_batch": batch}, only=None, most_bytes=most_bytes)
+    return direct_rewriting.update(TableFolder(folder), any_of, {"to_batch": batch}, only=None, most_bytes=most_bytes)
 
 
 MINE = Condition("stream_id", "=", 1)
@@ -91,7 +92,7 @@ def test_of_rows_that_satisfy_the_conditions_those_are_meant_that_are_said(folde
     def second(found: pa.Table) -> Any:
         return np.array([part[0] == "k1" for part in found["part"].to_pylist()])
 
-    assert direct_rewriting.update(folder, [[MINE]], {"to_batch": 2}, only=second, most_bytes=MIB)
+    assert direct_rewriting.update(TableFolder(folder), [[MINE]], {"to_batch": 2}, only=second, most_bytes=MIB)
     assert [key for key, batch in closed(folder).items() if batch == 2] == [(1, 1)]
 
 
@@ -111,11 +112,11 @@ def test_more_bytes_than_allowed_are_left_alone(folder: str) -> None:
 def test_deleted_rows_are_gone_and_the_others_of_their_files_stay(folder: str) -> None:
     before, version = rows(folder), DeltaTable(folder).version()
     any_of = [[MINE, Condition("segment", "<=", 0)], [Condition("stream_id", "=", 2), Condition("segment", ">=", 0)]]
-    assert not direct_rewriting.delete(folder, any_of, most_bytes=10)
+    assert not direct_rewriting.delete(TableFolder(folder), any_of, most_bytes=10)
     assert rows(folder) == before
-    assert direct_rewriting.delete(folder, any_of, most_bytes=MIB)
+    assert direct_rewriting.delete(TableFolder(folder), any_of, most_bytes=MIB)
     assert rows(folder) == [row for row in before if row["stream_id"] == 1 and row["segment"] > 0]
-    assert direct_rewriting.delete(folder, any_of, most_bytes=MIB)
+    assert direct_rewriting.delete(TableFolder(folder), any_of, most_bytes=MIB)
     assert DeltaTable(folder).version() == version + 1, "a commit, and none where nothing is left to delete"
 
 
@@ -161,7 +162,7 @@ def test_a_rival_that_changed_the_same_file_is_found_out(folder: str, monkeypatc
     def still_open(found: pa.Table) -> Any:
         return found["to_batch"].is_null().to_numpy()
 
-    assert direct_rewriting.update(folder, [[MINE]], {"to_batch": 2}, only=still_open, most_bytes=MIB)
+    assert direct_rewriting.update(TableFolder(folder), [[MINE]], {"to_batch": 2}, only=still_open, most_bytes=MIB)
     assert [closed(folder)[1, segment] for segment in range(3)] == [7, 2, 2]
 
 
@@ -237,7 +238,7 @@ def _hold(lock: CommitLock, taken: Event) -> None:
 @pytest.mark.parametrize("layout", [Layout.PLAIN, Layout.PACKED])
 def test_small_files_of_a_partition_become_one_with_the_same_rows(folder: str, layout: Layout) -> None:
     before = rows(folder)
-    merged = direct_rewriting.merge(folder, [{"stream_id": 1}], layout=layout, largest=MIB, most_bytes=MIB)
+    merged = direct_rewriting.merge(TableFolder(folder), [{"stream_id": 1}], layout=layout, largest=MIB, most_bytes=MIB)
     assert merged
     assert rows(folder) == before
     told = pa.table(DeltaTable(folder).get_add_actions(flatten=True)).to_pylist()
@@ -249,7 +250,9 @@ def test_small_files_of_a_partition_become_one_with_the_same_rows(folder: str, l
 
 def test_partitions_with_more_bytes_are_left_to_spark(folder: str) -> None:
     version = DeltaTable(folder).version()
-    assert not direct_rewriting.merge(folder, [{"stream_id": 1}], layout=Layout.PLAIN, largest=MIB, most_bytes=10)
+    assert not direct_rewriting.merge(
+        TableFolder(folder), [{"stream_id": 1}], layout=Layout.PLAIN, largest=MIB, most_bytes=10
+    )
     assert DeltaTable(folder).version() == version
 
 
@@ -257,10 +260,10 @@ def test_rows_are_replaced_by_others_and_the_rest_of_their_file_stays(folder: st
     new = pa.concat_tables([_row(1, 7), _row(1, 8)])
     where = [MINE, Condition("segment", "<=", 1)]
     for _ in range(2):
-        assert direct_rewriting.replace(folder, [*where], new, only=None, most_bytes=MIB)
+        assert direct_rewriting.replace(TableFolder(folder), [*where], new, only=None, most_bytes=MIB)
         where = [MINE, Condition("segment", ">=", 7)]
     assert list(closed(folder)) == [(1, 2), (1, 7), (1, 8), (2, 0), (2, 1), (2, 2)]
-    assert not direct_rewriting.replace(folder, [MINE], new, only=None, most_bytes=10)
+    assert not direct_rewriting.replace(TableFolder(folder), [MINE], new, only=None, most_bytes=10)
 
 
 def test_rows_that_are_changed_leave_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,13 +344,15 @@ def test_files_with_a_text_and_without_it_are_changed_and_merged_together(
     keys = ("x" if told else None, None)
     for version, key in enumerate(keys, 1):
         direct_writer.append(place, given(100 * version, key), application="a", version=version)
-    touched = [MINE, among("to_batch", (100, 200))]
+    table, touched = TableFolder(place), [MINE, among("to_batch", (100, 200))]
     for batch, few in ((1, 100), (2, 2)):
         monkeypatch.setattr(direct_rewriting, "_FEW_ROWS", few)
-        assert direct_rewriting.update(place, [touched], {"to_batch": batch}, only=None, most_bytes=MIB, layout=layout)
+        assert direct_rewriting.update(
+            TableFolder(place), [touched], {"to_batch": batch}, only=None, most_bytes=MIB, layout=layout
+        )
         touched = [MINE, among("to_batch", (101, 201))]
     write_deltalake(place, given(300, "y"), mode="append", partition_by=["stream_id"])
-    assert direct_rewriting.merge(place, [{"stream_id": 1}], layout=layout, largest=MIB, most_bytes=MIB)
+    assert direct_rewriting.merge(table, [{"stream_id": 1}], layout=layout, largest=MIB, most_bytes=MIB)
     found = pa.table(DeltaTable(place).to_pyarrow_table())
     assert found.num_rows == 120
     counts = {each["values"]: each["counts"] for each in found["key"].value_counts().to_pylist()}

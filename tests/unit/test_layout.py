@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from patternlake.delta_tables import direct_rewriting, layout, upkeep
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.direct_commits import TableFolder
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import CACHE, TableCache
 from patternlake.delta_tables.layout import BUCKETS, Layout, buckets_of, buckets_of_unit, lie_by_key
 from patternlake.delta_tables.state_reader import Condition, ListedFiles
-from patternlake.delta_tables.unlisted_files import write_portions
+from patternlake.delta_tables.unlisted_files import Place, write_portions
 from patternlake.delta_tables.upkeep import MERGED_FILES, _find_crowded
 
 MANY = 20_000
@@ -55,10 +57,16 @@ def reader(folder: str) -> DirectReader:
 
 def commit(folder: str, given: pa.Table, laid: Layout = Layout.BY_KEY) -> str:
     """Append rows as one file; where it is."""
-    (action,) = write_portions(folder, [lambda: given], laid)
+    (action,) = write_portions(Place.at(folder, layout=laid), [lambda: given])
     table = DeltaTable(folder)
     table.create_write_transaction([action], "append", pa.schema(table.schema().to_arrow()), ["stream_id"])
     return f"{folder}/{action.path}"
+
+
+def merge(folder: str, partition: Mapping[str, Any]) -> bool:
+    """Merge the files of a partition, by key."""
+    given = TableFolder(folder)
+    return direct_rewriting.merge(given, [partition], layout=Layout.BY_KEY, largest=1 << 20, most_bytes=1 << 20)
 
 
 def test_a_key_lies_in_the_bucket_of_its_checksum_and_none_in_the_second() -> None:
@@ -202,7 +210,7 @@ def test_small_files_that_are_merged_lie_by_key(folder: str, reader: DirectReade
     given = rows(MANY, 500)
     for first in range(0, MANY, 2000):
         commit(folder, given.slice(first, 2000))
-    assert direct_rewriting.merge(folder, [{"stream_id": 1}], layout=Layout.BY_KEY, largest=1 << 20, most_bytes=1 << 20)
+    assert merge(folder, {"stream_id": 1})
     (path,) = DeltaTable(folder).file_uris()
     assert pq.ParquetFile(path).num_row_groups == BUCKETS
     assert reader.rows("streams", COLUMNS).sort_by("position").equals(given)
@@ -214,11 +222,11 @@ def test_neighbouring_partitions_become_one_file_in_the_first_of_them(tmp_path: 
     given = given.append_column("block", blocks)
     names = ["stream_id", "block"]
     write_deltalake(place, given.slice(0, 0), partition_by=names)
-    actions = write_portions(place, [lambda: given], Layout.BY_KEY)
+    actions = write_portions(Place.at(place, layout=Layout.BY_KEY), [lambda: given])
     table = DeltaTable(place)
     table.create_write_transaction(actions, "append", pa.schema(table.schema().to_arrow()), names)
     span = {"stream_id": 1, "block": range(2, 7)}
-    assert direct_rewriting.merge(place, [span], layout=Layout.BY_KEY, largest=1 << 20, most_bytes=1 << 20)
+    assert merge(place, span)
     files = pa.table(DeltaTable(place).get_add_actions(flatten=True)).sort_by("min.position").to_pylist()
     assert [(file["partition.block"], file["num_records"]) for file in files] == [
         (0, 2500), (1, 2500), (2, 12_500), (7, 2500),
@@ -280,7 +288,7 @@ def test_a_file_that_lies_as_it_came_is_put_by_key_once(folder: str, reader: Dir
     table = replace(TABLES["events"], partitions=("stream_id",))
     assert _find_crowded(table, reader.files("streams"), MERGED_FILES, directly=False) == []
     assert _find_crowded(table, reader.files("streams"), MERGED_FILES, directly=True) == [{"stream_id": 1}]
-    assert direct_rewriting.merge(folder, [{"stream_id": 1}], layout=Layout.BY_KEY, largest=1 << 20, most_bytes=1 << 20)
+    assert merge(folder, {"stream_id": 1})
     assert _find_crowded(table, reader.files("streams"), MERGED_FILES, directly=True) == []
     (path,) = DeltaTable(folder).file_uris()
     assert pq.ParquetFile(path).num_row_groups == BUCKETS

@@ -141,9 +141,9 @@ def test_a_lake_that_is_gone_stops_no_question(lake: Lake) -> None:
 def test_a_write_waits_for_nobody(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a job commits through Spark, what was observed is left to the next run."""
     monkeypatch.setattr("patternlake.delta_tables.commit_lock._PATIENCE", 0.01)
-    lock = lake.database.lock(TABLE.name)
-    assert lock is not None
-    with lock.together():
+    commits = lake.database.commits(TABLE)
+    assert commits is not None
+    with commits.through_spark():
         lake.table.tell(STREAM, {RISING: (1000, 10)})
     assert lake.rows() == []
     lake.table.tell(STREAM, {RISING: (1000, 10)})

@@ -16,7 +16,7 @@ from patternlake.delta_tables.file_cache import CACHE, TableCache
 from patternlake.delta_tables.gathering import Gather, Known, PortionReader
 from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.unlisted_files import write_portions
+from patternlake.delta_tables.unlisted_files import Place, write_portions
 from patternlake.udfs.partitions import PART, ByPartition
 from patternlake.udfs.record_batches import as_blob
 
@@ -46,7 +46,7 @@ def given(request: pytest.FixtureRequest, tmp_path: Path) -> pa.Table:
     place = str(tmp_path / "events_log")
     write_deltalake(place, both[0].slice(0, 0), partition_by=["stream_id"])
     for rows in both:
-        actions = [*write_portions(place, [partial(rows.slice, 0)], Layout.BY_KEY)]
+        actions = [*write_portions(Place.at(place, layout=Layout.BY_KEY), [partial(rows.slice, 0)])]
         table = DeltaTable(place)
         table.create_write_transaction(actions, "append", pa.schema(table.schema().to_arrow()), ["stream_id"])
     CACHE.drop(lambda key: True)  # the rows that were just written

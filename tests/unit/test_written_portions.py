@@ -13,7 +13,7 @@ from deltalake import write_deltalake as write
 
 from patternlake.delta_tables import direct_writer
 from patternlake.delta_tables.layout import Layout
-from patternlake.delta_tables.unlisted_files import write_portions
+from patternlake.delta_tables.unlisted_files import Place, write_portions
 
 SCHEMA = pa.schema([("stream_id", pa.int32()), ("block", pa.int32()), ("position", pa.int64()), ("name", pa.string())])
 
@@ -43,7 +43,7 @@ def stored(folder: str) -> list[int]:
 
 def test_a_portion_gives_a_file_for_each_partition_and_the_log_tells_of_each(folder: str) -> None:
     portions = [partial(portion, 8, 9, 10, 11), partial(portion, 12), partial(portion, 30)]
-    actions = write_portions(folder, portions, Layout.PACKED)
+    actions = write_portions(Place.at(folder, layout=Layout.PACKED), portions)
     assert [action.partition_values["block"] for action in actions] == ["0", "1", "1", "3"]
     assert stored(folder) == [], "nobody sees the files yet"
     assert direct_writer.add(folder, actions, application="a", version=1)
@@ -60,7 +60,7 @@ def test_a_portion_gives_a_file_for_each_partition_and_the_log_tells_of_each(fol
 def test_files_are_added_once_however_often_that_is_tried(folder: str) -> None:
     assert not direct_writer.is_appended(folder, application="a", version=1)
     for position in (1, 2):
-        actions = write_portions(folder, [partial(portion, position)], Layout.PLAIN)
+        actions = write_portions(Place.at(folder, layout=Layout.PLAIN), [partial(portion, position)])
         assert direct_writer.add(folder, actions, application="a", version=1) == (position == 1)
     assert direct_writer.is_appended(folder, application="a", version=1)
     assert not direct_writer.is_appended(folder, application="a", version=2)
@@ -69,7 +69,7 @@ def test_files_are_added_once_however_often_that_is_tried(folder: str) -> None:
 
 def test_of_rivals_with_one_version_one_adds_its_files(folder: str) -> None:
     def rival(number: int) -> bool:
-        actions = write_portions(folder, [partial(portion, number)], Layout.PACKED)
+        actions = write_portions(Place.at(folder, layout=Layout.PACKED), [partial(portion, number)])
         return direct_writer.add(folder, actions, application="a", version=1)
 
     with ThreadPoolExecutor(8) as pool:
@@ -83,5 +83,5 @@ def test_an_error_in_one_portion_is_the_error_of_all(folder: str) -> None:
         raise ValueError("no rows")
 
     with pytest.raises(ValueError, match="no rows"):
-        write_portions(folder, [partial(portion, 1), fail], Layout.PACKED)
+        write_portions(Place.at(folder, layout=Layout.PACKED), [partial(portion, 1), fail])
     assert stored(folder) == []

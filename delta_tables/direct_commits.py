@@ -1,0 +1,82 @@
+"""How commits to a Delta table are made without Spark: by delta-rs, to its log on a local disk or to a copy of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from patternlake.delta_tables.layout import Layout
+from patternlake.delta_tables.unlisted_files import Place
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class TableFolder:
+    """The folder of a Delta table on the local disk.
+
+    Attributes
+    ----------
+    folder
+        Its path.
+    """
+
+    folder: str
+
+    def open(self, path: str) -> pa.NativeFile:
+        """Open a file of the table, given its path in it."""
+        return pa.memory_map(f"{self.folder}/{path}")
+
+
+class DirectCommits(Protocol):
+    """Commits to one table without Spark, and how they keep apart from Spark's."""
+
+    def commit(self, write: Callable[[TableFolder], Result], patience: float | None = None) -> Result | None:
+        """Let something commit once.
+
+        Parameters
+        ----------
+        write
+            Makes one commit, or none; where a rival's came first, it is called again.
+        patience
+            Seconds that others may commit through Spark meanwhile; None: some.
+
+        Returns
+        -------
+        What `write` gives; None where others commit through Spark, and nothing was done.
+        """
+
+    def through_spark(self) -> AbstractContextManager[None]:
+        """Keep commits without Spark away for the length of a block."""
+
+    def place(self, layout: Layout) -> Place:
+        """Where files are written that a later commit is to name."""
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """Commits to a table on the local disk to which nobody commits through Spark.
+
+    Attributes
+    ----------
+    folder
+        Of the table.
+    """
+
+    folder: str
+
+    def commit(self, write: Callable[[TableFolder], Result], patience: float | None = None) -> Result | None:
+        """As `DirectCommits` has it."""
+        return write(TableFolder(self.folder))
+
+    def through_spark(self) -> AbstractContextManager[None]:
+        """As `DirectCommits` has it."""
+        return nullcontext()
+
+    def place(self, layout: Layout) -> Place:
+        """As `DirectCommits` has it."""
+        return Place.at(self.folder, layout=layout)
