@@ -343,17 +343,21 @@ class BatchRows:
         self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]] | TaskRows
     ) -> DataFrame | FewRows | RowPortions | WrittenByTasks:
         if isinstance(rows, DataFrame):
-            return self._reorder_columns(table, rows)
+            ordered = self._reorder_columns(table, rows)
+            return self._by_tasks(table, TaskRows.of(ordered)) if self._takes_files(table) else ordered
         self._check_open()
         if isinstance(rows, TaskRows):
             if self._takes_files(table):
-                return WrittenByTasks(rows, self._values(table), TABLES[table].layout)
+                return self._by_tasks(table, rows)
             return self._reorder_columns(table, self._frame(table, rows))
         if isinstance(rows, pa.Table):
             return FewRows(self.marked(table, rows), self.database, TABLES[table].layout)
         if self._commits(table) is None:
             return FewRows(pa.concat_tables([portion() for portion in rows]), self.database, TABLES[table].layout)
         return RowPortions(rows, self.database.spark, TABLES[table].layout)
+
+    def _by_tasks(self, table: str, rows: TaskRows) -> WrittenByTasks:
+        return WrittenByTasks(rows, self._values(table), TABLES[table].layout)
 
     def _reorder_columns(self, table: str, rows: DataFrame) -> DataFrame:
         self._check_open()

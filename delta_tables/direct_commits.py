@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
+from deltalake import PostCommitHookProperties
 
 from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.unlisted_files import Place
 
 Result = TypeVar("Result")
+_CLEANING = 16
+"""One of so many commits removes what a log no longer keeps."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,14 @@ class TableFolder:
     def open(self, path: str) -> pa.NativeFile:
         """Open a file of the table, given its path in it."""
         return pa.memory_map(f"{self.folder}/{path}")
+
+    def after_commit(self, version: int) -> PostCommitHookProperties:
+        """What delta-rs does behind the commit after a version: its checkpoint where one is due, at times its cleaning.
+
+        To look for what a log no longer keeps reads the time of each of its files. Measured behind 1,500 commits: 10 of
+        35 ms.
+        """
+        return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=version % _CLEANING == 0)
 
 
 class DirectCommits(Protocol):

@@ -15,7 +15,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from numpy.typing import NDArray
 
 from patternlake.delta_tables.direct_commits import TableFolder
-from patternlake.delta_tables.direct_writer import after_commit, retrying
+from patternlake.delta_tables.direct_writer import retrying
 from patternlake.delta_tables.file_choice import choose_files, truth
 from patternlake.delta_tables.file_rows import OF_PARTITION
 from patternlake.delta_tables.layout import Layout, should_lie_by_key
@@ -188,7 +188,7 @@ def merge(
             if len(mine) > 1 or any(unordered[place] for place in places):
                 rows = _together([_rows(given, file, schema) for file in mine])
                 actions += _in_place_of(given, mine, rows, table, layout, changing=False)
-        _commit(table, actions)
+        _commit(given, table, actions)
 
     retrying(given.folder, commit)
     return small
@@ -226,16 +226,16 @@ def _rewritten(
         files = _holding(table, any_of)
         small = (pc.sum(files["size_bytes"]).as_py() or 0) <= most_bytes
         if small:
-            _commit(table, anew(table, files))
+            _commit(given, table, anew(table, files))
 
     retrying(given.folder, commit)
     return small
 
 
-def _commit(table: DeltaTable, actions: list[AddAction | RemoveAction]) -> None:
+def _commit(given: TableFolder, table: DeltaTable, actions: list[AddAction | RemoveAction]) -> None:
     if actions:
         schema = pa.schema(table.schema().to_arrow())
-        partitions, hooks = table.metadata().partition_columns, after_commit(table)
+        partitions, hooks = table.metadata().partition_columns, given.after_commit(table.version())
         table.create_write_transaction(actions, "append", schema, partitions, post_commithook_properties=hooks)
 
 

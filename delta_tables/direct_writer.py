@@ -21,10 +21,11 @@ from functools import partial
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
+from patternlake.delta_tables.direct_commits import TableFolder
 from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.open_tables import log_of, open_table
 from patternlake.delta_tables.unlisted_files import Place, by_partition
@@ -38,9 +39,6 @@ ATTEMPTS = 8
 _FIRST_PAUSE = 0.01
 _FEW_ROWS = 10_000
 """Of more, the file is written here, which saves more than delta-rs has to read anew of the log for it."""
-_CLEANING = 16
-"""One of so many commits removes what a log no longer keeps: to look for that reads the time of each of its files.
-Measured behind 1,500 commits: 10 of 35 ms."""
 
 
 def possible(folder: str) -> bool:
@@ -60,13 +58,15 @@ def possible(folder: str) -> bool:
     return True
 
 
-def append(folder: str, rows: pa.Table, *, application: str, version: int, layout: Layout = Layout.PLAIN) -> bool:
+def append(
+    given: TableFolder, rows: pa.Table, *, application: str, version: int, layout: Layout = Layout.PLAIN
+) -> bool:
     """Append rows once, however often it is called with this application and version.
 
     Parameters
     ----------
-    folder
-        Of the Delta table.
+    given
+        The Delta table.
     rows
         Columns of the table; NULL stands in those that are not there.
     application, version
@@ -82,16 +82,16 @@ def append(folder: str, rows: pa.Table, *, application: str, version: int, layou
     """
     transaction = Transaction(application, version)
     if rows.num_rows > _FEW_ROWS:
-        return _add(folder, _Written(folder, rows, layout), transaction)
+        return _add(given, _Written(given.folder, rows, layout), transaction)
 
     def commit(table: DeltaTable) -> None:
         properties = CommitProperties(app_transactions=[transaction])
-        hooks = after_commit(table)
+        hooks = given.after_commit(table.version())
         written = _with_all_columns(rows, table)
         write_deltalake(table, written, mode="append", commit_properties=properties, post_commithook_properties=hooks)
-        _hold(folder, table.version(), transaction, written)
+        _hold(given.folder, table.version(), transaction, written)
 
-    return retrying(folder, commit, partial(_is_made, transaction))
+    return retrying(given.folder, commit, partial(_is_made, transaction))
 
 
 def _with_all_columns(rows: pa.Table, table: DeltaTable) -> pa.Table:
@@ -116,15 +116,15 @@ def _hold(folder: str, version: int, transaction: Transaction, rows: pa.Table) -
         hold(f"{folder}/{unquote(paths[0])}", rows)
 
 
-def is_appended(folder: str, *, application: str, version: int) -> bool:
+def is_appended(given: TableFolder, *, application: str, version: int) -> bool:
     """Whether an `append` or `add` of this application and version, or of a later one, has been made."""
-    with open_table(folder) as table:
+    with open_table(given.folder) as table:
         return _is_made(Transaction(application, version), table)
 
 
-def add(folder: str, actions: Sequence[AddAction], *, application: str, version: int) -> bool:
+def add(given: TableFolder, actions: Sequence[AddAction], *, application: str, version: int) -> bool:
     """Append the rows of files that are written, once; parameters and result are those of `append`."""
-    return _add(folder, lambda _: actions, Transaction(application, version))
+    return _add(given, lambda _: actions, Transaction(application, version))
 
 
 class _Written:
@@ -142,7 +142,7 @@ class _Written:
         return self._actions
 
 
-def _add(folder: str, actions: Callable[[DeltaTable], Sequence[AddAction]], transaction: Transaction) -> bool:
+def _add(given: TableFolder, actions: Callable[[DeltaTable], Sequence[AddAction]], transaction: Transaction) -> bool:
     def commit(table: DeltaTable) -> None:
         table.create_write_transaction(
             list(actions(table)),
@@ -150,16 +150,10 @@ def _add(folder: str, actions: Callable[[DeltaTable], Sequence[AddAction]], tran
             pa.schema(table.schema().to_arrow()),
             table.metadata().partition_columns,
             commit_properties=CommitProperties(app_transactions=[transaction]),
-            post_commithook_properties=after_commit(table),
+            post_commithook_properties=given.after_commit(table.version()),
         )
 
-    return retrying(folder, commit, partial(_is_made, transaction))
-
-
-def after_commit(table: DeltaTable) -> PostCommitHookProperties:
-    """What delta-rs does behind the next commit to a table: its checkpoint where one is due, at times its cleaning."""
-    cleaning = table.version() % _CLEANING == 0
-    return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=cleaning)
+    return retrying(given.folder, commit, partial(_is_made, transaction))
 
 
 def compact(folder: str) -> None:

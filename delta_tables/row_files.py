@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.transaction import AddAction
 
+from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.unlisted_files import Place, by_partition, write_portions
 from patternlake.udfs.record_batches import tables
@@ -77,6 +78,11 @@ class TaskRows:
     given: DataFrame
     made: Made
     schema: pa.Schema
+
+    @classmethod
+    def of(cls, rows: DataFrame) -> TaskRows:
+        """Rows that Spark makes."""
+        return cls(rows, lambda batches: batches, arrow_schema(rows.schema))
 
     def where(self, column: str, value: str) -> TaskRows:
         """Only the rows that have a value in a column."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
+from deltalake import PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError
 from deltalake.fs import DeltaStorageHandler
 
@@ -62,6 +63,10 @@ class CopiedTable(TableFolder):
         store = DeltaStorageHandler(self.url, self.storage_options or None)
         with store.open_input_file(unquote(path)) as file:
             return pa.BufferReader(file.read())
+
+    def after_commit(self, version: int) -> PostCommitHookProperties:
+        """As `TableFolder` has it; a copy lacks what could be cleaned."""
+        return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
 @dataclass(frozen=True)

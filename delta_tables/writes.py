@@ -111,7 +111,7 @@ def append(
             append_few = partial(
                 direct_writer.append, rows=rows.rows, application=application, version=version, layout=rows.layout
             )
-            made = commits.commit(lambda given: append_few(given.folder))
+            made = commits.commit(append_few)
             if made is not None:
                 return made
         if only_directly:
@@ -132,7 +132,7 @@ def _append_files(
     table: str, rows: RowPortions | WrittenByTasks, application: str, version: int, commits: DirectCommits
 ) -> bool:
     """Write files of the rows, and commit them without Spark; or let Spark copy them where others commit for long."""
-    if commits.commit(partial(_is_appended, application=application, version=version), _PATIENCE):
+    if commits.commit(partial(direct_writer.is_appended, application=application, version=version), _PATIENCE):
         return False
     place = commits.place(rows.layout)
     actions = rows.files(place)
@@ -140,7 +140,7 @@ def _append_files(
         return False
 
     def add(given: TableFolder) -> bool:
-        return direct_writer.add(given.folder, actions, application=application, version=version)
+        return direct_writer.add(given, actions, application=application, version=version)
 
     made = commits.commit(add, _PATIENCE)
     if made is not None:
@@ -275,10 +275,6 @@ def add_columns(
 def _directly(commits: DirectCommits | None, write: Callable[[TableFolder], bool] | None) -> bool:
     """Write without Spark where that may be; whether it is done."""
     return commits is not None and write is not None and bool(commits.commit(write))
-
-
-def _is_appended(given: TableFolder, application: str, version: int) -> bool:
-    return direct_writer.is_appended(given.folder, application=application, version=version)
 
 
 def _retrying(what: str, write: Callable[[], object], commits: DirectCommits | None = None) -> None:

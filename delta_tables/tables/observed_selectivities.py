@@ -147,7 +147,7 @@ class ObservedSelectivities:
         name = documents.to_array([TABLE.name, str(random.randrange(_WRITERS))])
         version = timestamps.to_micros(timestamps.now())
         rows = _rows(observations)
-        made = commits.commit(lambda given: direct_writer.append(given.folder, rows, application=name, version=version))
+        made = commits.commit(lambda given: direct_writer.append(given, rows, application=name, version=version))
         return bool(made)
 
     def _insert(self, observations: Observations) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.row_files import TaskRows, on_one_disk
 from patternlake.jobs.ingest import ranges, spilling
@@ -39,7 +38,7 @@ def bringing(
     folder = stack.enter_context(spilling.folder_for(db.spark))
 
     def spilled(rows: DataFrame) -> pa.Table | None:
-        found = spilling.spill(TaskRows(rows, lambda batches: batches, arrow_schema(rows.schema)), folder)
+        found = spilling.spill(TaskRows.of(rows), folder)
         return found if found.num_rows <= ranges.MOST_ROWS else None
 
     return spilled

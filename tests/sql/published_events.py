@@ -20,6 +20,7 @@ from patternlake.delta_tables import direct_writer, documents, timestamps
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.direct_commits import TableFolder
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.tables.events import add_attributes
 from patternlake.delta_tables.tables.publications import Publication
@@ -168,7 +169,7 @@ def _append(batch: Batch, table: str, columns: Mapping[str, Any]) -> None:
     arrays |= {name: column for name, column in columns.items() if is_attribute(name)}
     folder = batch.database.folder(TABLES[table].log)
     application = documents.to_array([batch.job, batch.object, table, ""])
-    assert direct_writer.append(folder, pa.table(arrays), application=application, version=batch.batch_id)
+    assert direct_writer.append(TableFolder(folder), pa.table(arrays), application=application, version=batch.batch_id)
 
 
 def _stream(stream: StreamConfiguration, batch: Batch) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from sql.empty_database import opened
 from patternlake.delta_tables import direct_writer, migrations, opening, retention, table_logs
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.direct_commits import TableFolder
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.opening import reader_without_spark
@@ -100,7 +101,9 @@ class History:
         assert lake.direct is not None
         for table, given in self.rows.items():
             rows = pa.Table.from_pylist(given, schema=lake.direct.schema(table))
-            assert direct_writer.append(lake.folder(TABLES[table].log), rows, application="history", version=1)
+            assert direct_writer.append(
+                TableFolder(lake.folder(TABLES[table].log)), rows, application="history", version=1
+            )
 
     def _publish(self, job: str, name: str, batch_id: int, **values: Any) -> None:
         common = {"job": job, "object": name, "stream": name, "batch_id": batch_id, "source": "{}"}

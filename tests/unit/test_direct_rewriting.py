@@ -170,7 +170,7 @@ def test_threads_that_change_rows_and_append_lose_nothing(folder: str) -> None:
     def work(number: int) -> None:
         if number % 2:
             added = _row(3, number)
-            assert direct_writer.append(folder, added, application=f"writer {number}", version=1)
+            assert direct_writer.append(TableFolder(folder), added, application=f"writer {number}", version=1)
         else:
             assert close(folder, [Condition("stream_id", "=", 1), Condition("segment", "=", number // 2)], batch=number)
 
@@ -343,7 +343,7 @@ def test_files_with_a_text_and_without_it_are_changed_and_merged_together(
     write_deltalake(place, schema.empty_table(), partition_by=["stream_id"])
     keys = ("x" if told else None, None)
     for version, key in enumerate(keys, 1):
-        direct_writer.append(place, given(100 * version, key), application="a", version=version)
+        direct_writer.append(TableFolder(place), given(100 * version, key), application="a", version=version)
     table, touched = TableFolder(place), [MINE, among("to_batch", (100, 200))]
     for batch, few in ((1, 100), (2, 2)):
         monkeypatch.setattr(direct_rewriting, "_FEW_ROWS", few)

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from deltalake import write_deltalake as write
 
 from patternlake.delta_tables import direct_writer
+from patternlake.delta_tables.direct_commits import TableFolder
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def numbers(folder: str) -> list[int]:
 
 
 def append(folder: str, number: int, application: str, version: int = 1) -> bool:
-    return direct_writer.append(folder, rows(number), application=application, version=version)
+    return direct_writer.append(TableFolder(folder), rows(number), application=application, version=version)
 
 
 def append_many(folder: str, writer: int, count: int) -> int:

@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from patternlake.delta_tables import direct_writer, open_tables
+from patternlake.delta_tables.direct_commits import TableFolder
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.open_tables import open_table
@@ -44,18 +45,18 @@ def test_what_others_commit_in_between_is_seen(folder: str) -> None:
     write_deltalake(folder, rows(2), mode="append")
     with open_table(folder) as table:
         assert table.version() == 1
-    assert direct_writer.append(folder, rows(3), application="a", version=1)
-    assert not direct_writer.append(folder, rows(3), application="a", version=1)
-    assert direct_writer.is_appended(folder, application="a", version=1)
+    assert direct_writer.append(TableFolder(folder), rows(3), application="a", version=1)
+    assert not direct_writer.append(TableFolder(folder), rows(3), application="a", version=1)
+    assert direct_writer.is_appended(TableFolder(folder), application="a", version=1)
     assert numbers(folder) == [1, 2, 3]
 
 
 def test_another_table_at_the_same_place_is_another_table(folder: str) -> None:
-    assert direct_writer.append(folder, rows(2), application="a", version=1)
+    assert direct_writer.append(TableFolder(folder), rows(2), application="a", version=1)
     shutil.rmtree(folder)
     for number in (7, 8):
         write_deltalake(folder, rows(number), mode="append")
-    assert direct_writer.append(folder, rows(9), application="a", version=1), "that was the other one's"
+    assert direct_writer.append(TableFolder(folder), rows(9), application="a", version=1), "that was the other one's"
     assert numbers(folder) == [7, 8, 9]
 
 
@@ -100,9 +101,9 @@ def test_what_this_process_has_committed_is_read_without_a_look_into_the_log(
     reader = DirectReader(str(Path(folder).parent), TableCache())
     assert reader.version("streams") == 0
     monkeypatch.setattr(DeltaTable, "update_incremental", lambda table: pytest.fail("the log was read again"))
-    assert direct_writer.append(folder, rows(2), application="a", version=1)
+    assert direct_writer.append(TableFolder(folder), rows(2), application="a", version=1)
     assert sorted(reader.rows("streams", ("number",))["number"].to_pylist()) == [1, 2]
-    assert direct_writer.append(folder, rows(3), application="a", version=2)
+    assert direct_writer.append(TableFolder(folder), rows(3), application="a", version=2)
     assert reader.version("streams") == 2
 
 
@@ -112,13 +113,15 @@ def test_a_table_is_opened_anew_once_there_is_another_checkpoint(tmp_path: Path)
     with open_table(folder) as first:
         pass
     for version in (1, 2):
-        assert direct_writer.append(folder, rows(version), application="a", version=version)
+        assert direct_writer.append(TableFolder(folder), rows(version), application="a", version=version)
     with open_table(folder) as table:
         assert table is first
-    assert direct_writer.append(folder, rows(3), application="a", version=3)
+    assert direct_writer.append(TableFolder(folder), rows(3), application="a", version=3)
     assert json.loads(Path(folder, "_delta_log", "_last_checkpoint").read_text())["version"] == 3
     with open_table(folder) as table:
         assert table is not first
         assert table.version() == 3
-    assert not direct_writer.append(folder, rows(3), application="a", version=3), "the checkpoint knows of it"
+    assert not direct_writer.append(TableFolder(folder), rows(3), application="a", version=3), (
+        "the checkpoint knows of it"
+    )
     assert numbers(folder) == [1, 1, 2, 3]

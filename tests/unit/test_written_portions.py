@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from deltalake import write_deltalake as write
 
 from patternlake.delta_tables import direct_writer
+from patternlake.delta_tables.direct_commits import TableFolder
 from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.unlisted_files import Place, write_portions
 
@@ -46,7 +47,7 @@ def test_a_portion_gives_a_file_for_each_partition_and_the_log_tells_of_each(fol
     actions = write_portions(Place.at(folder, layout=Layout.PACKED), portions)
     assert [action.partition_values["block"] for action in actions] == ["0", "1", "1", "3"]
     assert stored(folder) == [], "nobody sees the files yet"
-    assert direct_writer.add(folder, actions, application="a", version=1)
+    assert direct_writer.add(TableFolder(folder), actions, application="a", version=1)
     assert stored(folder) == [8, 9, 10, 11, 12, 30]
     told = pa.table(DeltaTable(folder).get_add_actions(flatten=True)).sort_by("min.position").to_pylist()
     assert [(row["partition.block"], row["num_records"], row["min.position"], row["max.position"]) for row in told] == [
@@ -58,19 +59,19 @@ def test_a_portion_gives_a_file_for_each_partition_and_the_log_tells_of_each(fol
 
 
 def test_files_are_added_once_however_often_that_is_tried(folder: str) -> None:
-    assert not direct_writer.is_appended(folder, application="a", version=1)
+    assert not direct_writer.is_appended(TableFolder(folder), application="a", version=1)
     for position in (1, 2):
         actions = write_portions(Place.at(folder, layout=Layout.PLAIN), [partial(portion, position)])
-        assert direct_writer.add(folder, actions, application="a", version=1) == (position == 1)
-    assert direct_writer.is_appended(folder, application="a", version=1)
-    assert not direct_writer.is_appended(folder, application="a", version=2)
+        assert direct_writer.add(TableFolder(folder), actions, application="a", version=1) == (position == 1)
+    assert direct_writer.is_appended(TableFolder(folder), application="a", version=1)
+    assert not direct_writer.is_appended(TableFolder(folder), application="a", version=2)
     assert stored(folder) == [1]
 
 
 def test_of_rivals_with_one_version_one_adds_its_files(folder: str) -> None:
     def rival(number: int) -> bool:
         actions = write_portions(Place.at(folder, layout=Layout.PACKED), [partial(portion, number)])
-        return direct_writer.add(folder, actions, application="a", version=1)
+        return direct_writer.add(TableFolder(folder), actions, application="a", version=1)
 
     with ThreadPoolExecutor(8) as pool:
         added = list(pool.map(rival, range(8)))

@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from patternlake.delta_tables import direct_writer, written_rows
+from patternlake.delta_tables.direct_commits import TableFolder
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.layout import Layout
@@ -52,8 +53,8 @@ def positions(reader: DirectReader, *where: Condition) -> list[int]:
 
 @pytest.mark.parametrize("count", [FEW, MANY])
 def test_what_this_process_has_written_is_read_without_its_file(folder: str, reader: DirectReader, count: int) -> None:
-    assert direct_writer.append(folder, rows(count), application="a", version=1)
-    assert direct_writer.append(folder, rows(count, first=count), application="a", version=2)
+    assert direct_writer.append(TableFolder(folder), rows(count), application="a", version=1)
+    assert direct_writer.append(TableFolder(folder), rows(count, first=count), application="a", version=2)
     assert reader.rows("streams", COLUMNS).sort_by("position").equals(rows(2 * count))
     assert positions(reader, Condition("name", "=", "a")) == list(range(0, 2 * count, 3))
     assert positions(reader, Condition("position", ">=", count + 1), Condition("stream_id", "=", 1)) == list(
@@ -64,7 +65,7 @@ def test_what_this_process_has_written_is_read_without_its_file(folder: str, rea
 
 
 def test_what_another_one_writes_is_read_from_its_file(folder: str, reader: DirectReader) -> None:
-    assert direct_writer.append(folder, rows(FEW), application="a", version=1)
+    assert direct_writer.append(TableFolder(folder), rows(FEW), application="a", version=1)
     write_deltalake(folder, rows(FEW, first=FEW), mode="append")
     assert positions(reader, Condition("stream_id", "=", 1)) == list(range(2 * FEW))
     assert reader.bytes_read > 0
@@ -72,7 +73,7 @@ def test_what_another_one_writes_is_read_from_its_file(folder: str, reader: Dire
 
 def test_files_hold_what_is_at_hand(folder: str) -> None:
     given = pa.concat_tables([rows(MANY), rows(FEW, stream=2), rows(FEW, first=MANY)])
-    assert direct_writer.append(folder, given, application="a", version=1)
+    assert direct_writer.append(TableFolder(folder), given, application="a", version=1)
     there = DeltaTable(folder).to_pyarrow_table().select(COLUMNS)
     order = [("stream_id", "ascending"), ("position", "ascending")]
     assert there.sort_by(order).cast(given.schema).equals(given.sort_by(order))
@@ -81,7 +82,7 @@ def test_files_hold_what_is_at_hand(folder: str) -> None:
 @pytest.mark.parametrize("count", [FEW, MANY])
 def test_of_rivals_with_one_version_one_commits(folder: str, reader: DirectReader, count: int) -> None:
     def append(number: int) -> bool:
-        return direct_writer.append(folder, rows(count, first=number * count), application="a", version=1)
+        return direct_writer.append(TableFolder(folder), rows(count, first=number * count), application="a", version=1)
 
     with ThreadPoolExecutor(4) as pool:
         committed = list(pool.map(append, range(4)))
@@ -92,7 +93,7 @@ def test_of_rivals_with_one_version_one_commits(folder: str, reader: DirectReade
 
 def test_a_column_that_came_later_is_null_in_rows_at_hand(folder: str, reader: DirectReader) -> None:
     for count, version in ((FEW, 1), (MANY, 2)):
-        assert direct_writer.append(folder, rows(count), application="a", version=version)
+        assert direct_writer.append(TableFolder(folder), rows(count), application="a", version=version)
     assert positions(reader, Condition("position", "<=", 0)) == [0, 0]
     wider = rows(1).append_column("since", pa.array([7], pa.int64()))
     write_deltalake(folder, wider, mode="append", schema_mode="merge")
