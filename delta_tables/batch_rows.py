@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +18,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import documents, phases, writes
-from patternlake.delta_tables.arrow_rows import FewRows, arrow_schema
+from patternlake.delta_tables.arrow_rows import FewRows
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.closing import closing
 from patternlake.delta_tables.direct_commits import DirectCommits
 from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.row_files import RowPortions, TaskRows, WrittenByTasks, add_marks, on_one_disk
+from patternlake.delta_tables.row_files import RowPortions, TaskRows, WrittenByTasks, on_one_disk
 from patternlake.delta_tables.sessions import temporary_settings
 from patternlake.delta_tables.spark_reader import all_of
 from patternlake.delta_tables.state_reader import Condition
@@ -35,6 +36,9 @@ from patternlake.udfs.partitions import same_partitions
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
+
+
+_INTEGERS = {"INT": pa.int32(), "BIGINT": pa.int64()}
 
 
 @dataclass
@@ -114,10 +118,6 @@ class BatchRows:
         kinds = {column.name: column.type for column in TABLES[table].columns}
         return [F.lit(value).cast(kinds[name]).alias(name) for name, value in values.items() if name]
 
-    def marked(self, table: str, rows: pa.Table) -> pa.Table:
-        """Few rows as rows of this batch in a table: its marks added, and NULL for columns that are not there."""
-        return add_marks(rows, self._schema(table), self._values(table))
-
     def append(
         self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]] | TaskRows, part: str = ""
     ) -> None:
@@ -129,8 +129,8 @@ class BatchRows:
             Plain name.
         rows
             All columns of the table by name, with this batch's number in batch_id or from_batch; or, without the marks,
-            few rows, which the driver holds, or what Python tasks make; or more rows that the driver makes portion by
-            portion, as `marked` gives them, see `RowPortions`.
+            few rows, which the driver holds, more that it makes portion by portion, see `RowPortions`, or what Python
+            tasks make.
         part
             Tells several appends to one table apart. Delta remembers every (job, object, table, part), so parts come
             from a small fixed set.
@@ -152,7 +152,7 @@ class BatchRows:
         Parameters
         ----------
         rows
-            By plain name of the table: as `marked` gives them.
+            By plain name of the table.
         """
         if not rows:
             return
@@ -307,13 +307,6 @@ class BatchRows:
         written = Condition("from_batch" if TABLES[table].changing else "batch_id", "=", self.batch_id)
         return all_of([*of_object(TABLES[table], self.stream_id, self.object_id), written], ())
 
-    def _schema(self, table: str) -> pa.Schema:
-        """Columns of a table in their order there, and their types."""
-        direct = self.database.direct
-        if direct is not None:
-            return direct.schema(table)
-        return arrow_schema(self.database.table(table).schema)
-
     def _frame(self, table: str, rows: TaskRows) -> DataFrame:
         """What tasks make as rows of a table, for Spark."""
         values = self._values(table)
@@ -351,10 +344,23 @@ class BatchRows:
                 return self._by_tasks(table, rows)
             return self._reorder_columns(table, self._frame(table, rows))
         if isinstance(rows, pa.Table):
-            return FewRows(self.marked(table, rows), self.database, TABLES[table].layout)
+            return FewRows(self._marked(table, rows), self.database, TABLES[table].layout)
+
+        def mark(made: Callable[[], pa.Table]) -> pa.Table:
+            return self._marked(table, made())
+
         if self._commits(table) is None:
-            return FewRows(pa.concat_tables([portion() for portion in rows]), self.database, TABLES[table].layout)
-        return RowPortions(rows, self.database.spark, TABLES[table].layout)
+            return FewRows(pa.concat_tables(map(mark, rows)), self.database, TABLES[table].layout)
+        return RowPortions([partial(mark, made) for made in rows], self.database.spark, TABLES[table].layout)
+
+    def _marked(self, table: str, rows: pa.Table) -> pa.Table:
+        """Rows with the columns that say whose they are."""
+        types = {column.name: column.type for column in TABLES[table].columns}
+        for name, value in self._values(table).items():
+            if name in types and name not in rows.column_names:
+                mark = pa.scalar(value, _INTEGERS[types[name]])
+                rows = rows.append_column(name, pa.repeat(mark, rows.num_rows))
+        return rows
 
     def _by_tasks(self, table: str, rows: TaskRows) -> WrittenByTasks:
         return WrittenByTasks(rows, self._values(table), TABLES[table].layout)

@@ -17,6 +17,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.object_state import ObjectState, load_object_state
 from patternlake.delta_tables.resume import resolve, wrote_nothing
 from patternlake.delta_tables.stream_names import check_name
+from patternlake.delta_tables.tables.intents import TABLE as INTENTS
 from patternlake.delta_tables.tables.intents import Intent, IntentsWriter
 from patternlake.delta_tables.tables.object_numbers import STREAM, ObjectNumbers
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader, PublicationsWriter
@@ -127,7 +128,7 @@ class Batch(BatchRows):
         if start.published is None and not start.adopted:
             application = application_of("intents", job, object)
             declare = partial(IntentsWriter(database).declare, intent, application=application)
-            if beside and database.folder_on_disk is not None:
+            if beside and database.commits(INTENTS) is not None:
                 declaring = _in_thread(declare)
             else:
                 declare()

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patternlake.delta_tables.direct_commits import Result, TableFolder
-from patternlake.delta_tables.layout import Layout
-from patternlake.delta_tables.unlisted_files import Place
 from patternlake.udfs.errors import StateError
 
 try:
@@ -65,9 +63,9 @@ class CommitLock:
         """As `DirectCommits` has it."""
         return self.together()
 
-    def place(self, layout: Layout) -> Place:
+    def look(self, read: Callable[[TableFolder], Result]) -> Result:
         """As `DirectCommits` has it."""
-        return Place.at(self.folder, layout=layout)
+        return read(TableFolder(self.folder))
 
     @contextmanager
     def together(self, patience: float = _LONG_PATIENCE) -> Iterator[None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.commit_lock import POSSIBLE, lock_of
 from patternlake.delta_tables.conditional_commits import settings_of
-from patternlake.delta_tables.direct_commits import DirectCommits, OnDisk
+from patternlake.delta_tables.direct_commits import WRITER_VERSION, DirectCommits, OnDisk
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.names import INTERNAL_VIEWS, internal_name, log_name
 from patternlake.delta_tables.quoting import identifier
@@ -22,10 +22,6 @@ from patternlake.delta_tables.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-WRITER_VERSION = 2
-"""The version of Delta's protocol that says no more than which tables are for appends only, and which values are
-allowed: what is written without Spark heeds no more."""
 
 
 @dataclass(frozen=True)
@@ -121,11 +117,13 @@ class Database:
         folder, direct = self.folder_on_disk, self.direct
         if folder is not None and table.direct:
             return OnDisk(f"{folder}/{table.log}")
-        if direct is None or direct.writer_version(table.name) > WRITER_VERSION:
+        if direct is None:
             return None
         if not direct.on_disk:
             return StoreCommits(self, table)
-        return lock_of(folder, table.log) if POSSIBLE and folder is not None else None
+        if not POSSIBLE or folder is None or direct.writer_version(table.name) > WRITER_VERSION:
+            return None
+        return lock_of(folder, table.log)
 
     def folder(self, *parts: str) -> str:
         """Return a path under the location."""

@@ -13,6 +13,9 @@ from deltalake import PostCommitHookProperties
 from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.unlisted_files import Place
 
+WRITER_VERSION = 2
+"""The version of Delta's protocol that says no more than which tables are for appends only, and which values are
+allowed: what is written without Spark heeds no more."""
 Result = TypeVar("Result")
 _CLEANING = 16
 """One of so many commits removes what a log no longer keeps."""
@@ -33,6 +36,10 @@ class TableFolder:
     def open(self, path: str) -> pa.NativeFile:
         """Open a file of the table, given its path in it."""
         return pa.memory_map(f"{self.folder}/{path}")
+
+    def place(self, layout: Layout) -> Place:
+        """Where files of the table are written that a later commit is to name."""
+        return Place.at(self.folder, layout=layout)
 
     def after_commit(self, version: int) -> PostCommitHookProperties:
         """What delta-rs does behind the commit after a version: its checkpoint where one is due, at times its cleaning.
@@ -64,8 +71,8 @@ class DirectCommits(Protocol):
     def through_spark(self) -> AbstractContextManager[None]:
         """Keep commits without Spark away for the length of a block."""
 
-    def place(self, layout: Layout) -> Place:
-        """Where files are written that a later commit is to name."""
+    def look(self, read: Callable[[TableFolder], Result]) -> Result:
+        """Let something read the table's log in its current version, whoever commits meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,6 @@ class OnDisk:
         """As `DirectCommits` has it."""
         return nullcontext()
 
-    def place(self, layout: Layout) -> Place:
+    def look(self, read: Callable[[TableFolder], Result]) -> Result:
         """As `DirectCommits` has it."""
-        return Place.at(self.folder, layout=layout)
+        return read(TableFolder(self.folder))

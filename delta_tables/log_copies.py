@@ -102,6 +102,8 @@ class LogCopy:
             self._write(name, part)
         if told is not None:
             self._write(LAST_CHECKPOINT, told)
+            # Who commits with delta-rs needs the last commit by its name; what it says is in the checkpoint.
+            self._write(_commit(self._first - 1), b"")
         self._follow(commit)
 
     def _follow(self, commit: bytes | None) -> None:

@@ -14,7 +14,8 @@ from urllib.parse import unquote
 from patternlake.delta_tables import direct_writer, migrations, workers
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.conditional_commits import commit_conditionally
-from patternlake.delta_tables.database import WRITER_VERSION, Database
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.direct_commits import WRITER_VERSION
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import CACHE
 from patternlake.delta_tables.internal_database import describe, is_internal

@@ -44,8 +44,8 @@ class RowPortions:
     Attributes
     ----------
     portions
-        Each makes some of the rows, in threads of the driver: all columns of the table, in its types; rows of one
-        partition of the table are neighbours.
+        Each makes some of the rows, in threads of the driver, NULL in columns of the table that are not there; rows of
+        one partition of the table are neighbours.
     spark
         The session that commits the files where Spark has to.
     layout

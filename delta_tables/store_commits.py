@@ -15,7 +15,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -25,11 +25,11 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.fs import DeltaStorageHandler
 
 from patternlake.delta_tables import store_tables
-from patternlake.delta_tables.direct_commits import Result, TableFolder
+from patternlake.delta_tables.direct_commits import WRITER_VERSION, Result, TableFolder
 from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.log_copies import LAST_CHECKPOINT, store_threads
 from patternlake.delta_tables.table_logs import CopiedLog, look_anew
-from patternlake.delta_tables.unlisted_files import Place, counted
+from patternlake.delta_tables.unlisted_files import Place
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -61,8 +61,13 @@ class CopiedTable(TableFolder):
     def open(self, path: str) -> pa.NativeFile:
         """As `TableFolder` has it; the file is read as a whole."""
         store = DeltaStorageHandler(self.url, self.storage_options or None)
-        with store.open_input_file(unquote(path)) as file:
+        with store.open_input_file(path) as file:
             return pa.BufferReader(file.read())
+
+    def place(self, layout: Layout) -> Place:
+        """As `TableFolder` has it: in the store."""
+        options = tuple(sorted(self.storage_options.items()))
+        return replace(Place.at(self.folder, layout=layout, held=False), folder=self.url, storage_options=options)
 
     def after_commit(self, version: int) -> PostCommitHookProperties:
         """As `TableFolder` has it; a copy lacks what could be cleaned."""
@@ -86,6 +91,9 @@ class StoreCommits:
         """As `DirectCommits` has it."""
         for attempt in range(1, ATTEMPTS + 1):
             with self._copied() as (copied, folder):
+                if copied.table.protocol().min_writer_version > WRITER_VERSION:
+                    copied.kept = True
+                    return None
                 found = write(folder)
                 made = self._put(copied)
             if made is not False:
@@ -100,14 +108,11 @@ class StoreCommits:
         """As `DirectCommits` has it."""
         return nullcontext()
 
-    def place(self, layout: Layout) -> Place:
+    def look(self, read: Callable[[TableFolder], Result]) -> Result:
         """As `DirectCommits` has it."""
-        reader, name = self._reader, self.table.name
-        url, options = self._url
-        told = counted(reader.properties(name))
-        return Place(
-            url, reader.schema(name), self.table.partitions, told, layout, False, tuple(sorted(options.items()))
-        )
+        with self._copied() as (copied, folder):
+            copied.kept = True
+            return read(folder)
 
     def put_checkpoint(self) -> None:
         """Put a checkpoint of the table's current version, so that nobody reads the commits before."""

@@ -22,6 +22,7 @@ from patternlake.delta_tables.file_statistics import statistics_of
 from patternlake.delta_tables.layout import Layout, by_key, file_name, is_by_key
 from patternlake.delta_tables.open_tables import open_table
 from patternlake.delta_tables.parquet_columns import write_file
+from patternlake.udfs.record_batches import in_schema
 
 _THREADS = 8
 """Portions of rows that are made and written at once, at most: each is held in memory."""
@@ -61,9 +62,10 @@ class Place:
     @classmethod
     def of(cls, table: DeltaTable, *, layout: Layout, folder: str, held: bool = True) -> Place:
         """Of an open table."""
-        metadata = table.metadata()
-        schema = pa.schema(table.schema().to_arrow())
-        return cls(folder, schema, tuple(metadata.partition_columns), counted(metadata.configuration), layout, held)
+        metadata, schema = table.metadata(), pa.schema(table.schema().to_arrow())
+        told = metadata.configuration.get(_COUNTED_COLUMNS)
+        counted = None if told is None else tuple(told.split(","))
+        return cls(folder, schema, tuple(metadata.partition_columns), counted, layout, held)
 
     @classmethod
     def at(cls, folder: str, *, layout: Layout, held: bool = True) -> Place:
@@ -111,12 +113,6 @@ class Place:
         return int(written.size)
 
 
-def counted(properties: Mapping[str, str | None]) -> tuple[str, ...] | None:
-    """Names of the columns whose bounds the log of a table with some properties tells; None: the first ones."""
-    told = properties.get(_COUNTED_COLUMNS)
-    return None if told is None else tuple(told.split(","))
-
-
 def write_portions(place: Place, portions: Sequence[Callable[[], pa.Table]]) -> list[AddAction]:
     """Write files of rows, several at a time, that nobody sees yet.
 
@@ -125,7 +121,7 @@ def write_portions(place: Place, portions: Sequence[Callable[[], pa.Table]]) -> 
     place
         Where.
     portions
-        Each makes some of the rows: all columns of the table, in its types; rows of one partition are neighbours.
+        Each makes some of the rows, NULL in columns that are not there; rows of one partition are neighbours.
 
     Returns
     -------
@@ -133,7 +129,7 @@ def write_portions(place: Place, portions: Sequence[Callable[[], pa.Table]]) -> 
         What the log has to say of the files, in the order of the portions; one for each partition of a portion.
     """
     with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
-        found = threads.map(lambda portion: place.write(portion()), portions)
+        found = threads.map(lambda portion: place.write(in_schema(portion(), place.schema)), portions)
         return [action for actions in found for action in actions]
 
 

@@ -32,6 +32,7 @@ from patternlake.delta_tables.direct_commits import DirectCommits, TableFolder
 from patternlake.delta_tables.row_files import RowPortions, WrittenByTasks
 from patternlake.delta_tables.sessions import temporary_settings
 from patternlake.delta_tables.table_logs import look_anew
+from patternlake.delta_tables.unlisted_files import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -132,11 +133,14 @@ def _append_files(
     table: str, rows: RowPortions | WrittenByTasks, application: str, version: int, commits: DirectCommits
 ) -> bool:
     """Write files of the rows, and commit them without Spark; or let Spark copy them where others commit for long."""
-    if commits.commit(partial(direct_writer.is_appended, application=application, version=version), _PATIENCE):
-        return False
-    place = commits.place(rows.layout)
-    actions = rows.files(place)
-    if not actions:
+
+    def look(given: TableFolder) -> Place | None:
+        there = direct_writer.is_appended(given, application=application, version=version)
+        return None if there else given.place(rows.layout)
+
+    place = commits.look(look)
+    actions = [] if place is None else rows.files(place)
+    if place is None or not actions:
         return False
 
     def add(given: TableFolder) -> bool:

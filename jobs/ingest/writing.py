@@ -91,11 +91,6 @@ def write_here(batch: Batch, prepared: pa.Table, columns: EventColumns, *, bad_f
 
 def _append(batch: Batch, table: str, prepared: pa.Table, rows: Sequence[Callable[[], pa.Table]]) -> None:
     """Append what is made of a batch's rows, at once where they are few."""
-
-    def marked(made: Callable[[], pa.Table]) -> pa.Table:
-        return batch.marked(table, made())
-
-    if rows and prepared.num_rows <= few.FEW_EVENTS:
-        batch.append(table, pa.concat_tables(map(marked, rows)))
-    elif rows:
-        batch.append(table, [partial(marked, made) for made in rows])
+    if rows:
+        at_once = prepared.num_rows <= few.FEW_EVENTS
+        batch.append(table, pa.concat_tables([made() for made in rows]) if at_once else rows)

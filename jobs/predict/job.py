@@ -181,10 +181,10 @@ class _Builder:
         totals = self._totals(found)
         waits = self._waits(found)
         # Made before the first write: values that no table takes leave nothing behind.
-        moves = batch.marked(MOVES, move_rows(self._former_moves(), self.groups, totals))
+        moves = move_rows(self._former_moves(), self.groups, totals)
         changed = [name for name in self.now if self.before.get(name) != self.now[name]]
         entries = {name: self.now[name] for name in changed}
-        catalogue = batch.marked(SUBSCRIPTIONS, subscription_rows(entries, self.groups))
+        catalogue = subscription_rows(entries, self.groups)
         if counted.get(MATCH):
             batch.append(MATCHES, found.of([MATCH], _MATCH_COLUMNS))
         batch.append(INSTANCES, found.of([INSTANCE], _INSTANCE_COLUMNS))

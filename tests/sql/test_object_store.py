@@ -101,7 +101,7 @@ MERGING = """
 import json, sys
 from functools import partial
 import patternlake
-from patternlake.delta_tables import direct_rewriting, store_tables
+from patternlake.delta_tables import direct_rewriting, direct_writer, store_tables
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
@@ -133,11 +133,22 @@ def merge(name, put_so, error=None):
         assert error is None
     except OSError as raised:
         assert str(raised) == error
+    tell(name)
+
+def add(name, put_so):
+    store_tables.put_object = put_so
+    try:
+        made = commits.commit(partial(direct_writer.append, rows=one, application="one more", version=1))
+    except OSError as raised:
+        made = str(raised)
+    tell(name, made)
+
+def tell(name, made=None):
     store_tables.put_object = put
     new = DirectReader(db.direct.place[0], TableCache(1 << 20), db.direct.place[1])
     told[name] = {
         "rows": new.rows("intents", ["batch_id"]).num_rows, "of Spark": spark.table(log).count(),
-        "files": new.files("intents").num_rows, "commits": new.commits_behind("intents"),
+        "files": new.files("intents").num_rows, "commits": new.commits_behind("intents"), "made": made,
     }
 
 def die(at):
@@ -158,6 +169,10 @@ for puts in range(3):
     merge(f"died after {puts}", die(puts), "died")
 merge("rival", meet_rival)
 merge("well", put)
+one = db.direct.rows("intents", TABLES["intents"].column_names).slice(0, 1)
+add("append died", die(0))
+add("append behind a rival", meet_rival)
+add("append again", put)
 print(json.dumps(told))
 """
 WRITTEN = 1_750_000_000
@@ -528,8 +543,8 @@ def test_a_copy_of_a_log_that_failed_is_made_anew(store: ObjectStore) -> None:
     assert reader.version("letters") == 1
 
 
-def test_files_are_merged_and_no_rows_are_lost(store: ObjectStore, tmp_path: Path) -> None:
-    """Whether who merges dies after any of its puts, or another commits just before it does."""
+def test_files_are_merged_and_rows_appended_and_none_is_lost(store: ObjectStore, tmp_path: Path) -> None:
+    """Whether who commits dies after any of its puts, or another commits just before it does."""
     conf = configured(tmp_path, f"s3a://{BUCKET}/merged")
     warehouse = {"spark.sql.warehouse.dir": str(tmp_path / "warehouse"), "spark.driver.memory": "1g"}
     given = {"conf": str(conf), "settings": {**packages(), **warehouse, **store.settings()}}
@@ -538,12 +553,13 @@ def test_files_are_merged_and_no_rows_are_lost(store: ObjectStore, tmp_path: Pat
     )
     assert run.returncode == 0, run.stderr[-3000:]
     told = json.loads(run.stdout.splitlines()[-1])
-    # Four intents; two rows more before each merge, and one of the rival's.
-    assert [each["rows"] for each in told.values()] == [6, 8, 10, 13, 15]
-    assert [each["of Spark"] for each in told.values()] == [6, 8, 10, 13, 15]
+    # Four intents; two rows more before each merge, and one of the rival's. Then one that is appended once.
+    assert [each["rows"] for each in told.values()] == [6, 8, 10, 13, 15, 15, 17, 17]
+    assert [each["of Spark"] for each in told.values()] == [6, 8, 10, 13, 15, 15, 17, 17]
+    assert [each["made"] for each in told.values()][-3:] == ["died", True, False]
     # The run has merged its four. The file is put before the commit, and the checkpoint behind it. Behind a rival's
     # commit the merge is made anew.
-    assert [each["files"] for each in told.values()] == [3, 1, 1, 1, 1]
+    assert [each["files"] for each in told.values()] == [3, 1, 1, 1, 1, 1, 3, 3]
     assert told["well"]["commits"] == 0
 
 
