@@ -117,8 +117,9 @@ class StoreCommits:
     def put_checkpoint(self) -> None:
         """Put a checkpoint of the table's current version, so that nobody reads the commits before."""
         with self._copied() as (copied, _):
-            copied.table.create_checkpoint()
-            self._put_checkpoint(copied)
+            if copied.table.protocol().min_writer_version <= WRITER_VERSION:
+                copied.table.create_checkpoint()
+                self._put_checkpoint(copied)
 
     @property
     def _reader(self) -> DirectReader:
