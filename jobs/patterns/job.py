@@ -174,7 +174,7 @@ class _Builder:
     def _publish_few(self, found: Found) -> Publication:
         """As `build`, of rows that the driver holds."""
         batch = self.batch
-        made = {MATCHES: found.matches, STATE: found.events}
+        made = {MATCHES: found.matches.select(list(_MATCH_COLUMNS)), STATE: found.events}
         batch.append_each({table: rows for table, rows in made.items() if rows.num_rows})
         if found.replaced is not None and found.replaced.num_rows:
             parts, positions = (found.replaced[name].combine_chunks() for name in (PART, "position"))
