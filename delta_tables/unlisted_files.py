@@ -104,13 +104,10 @@ class Place:
             return os.path.getsize(place)
         from deltalake.fs import DeltaStorageHandler
 
-        file = pa.BufferOutputStream()
-        write_file(rows, file, self.layout, buckets)
-        written = file.getvalue()
         store = DeltaStorageHandler(self.folder, dict(self.storage_options) or None)
-        with store.open_output_stream(path) as sink:
-            sink.write(written)
-        return int(written.size)
+        with store.open_output_stream(path) as file:
+            write_file(rows, file, self.layout, buckets)
+            return int(file.tell())
 
 
 def write_portions(place: Place, portions: Sequence[Callable[[], pa.Table]]) -> list[AddAction]:

@@ -30,6 +30,10 @@ import patternlake
 given = json.loads(sys.argv[1])
 spark = patternlake.session(None, "local[2]", database=None, settings=given["settings"])
 spark.sparkContext.setLogLevel("ERROR")
+if given["by_tasks"]:
+    from patternlake.jobs import few
+    from patternlake.jobs.sources import text_files
+    few.FEW_EVENTS = few.FEW_BYTES = text_files.FEW_BYTES = -1
 told = {"batches": sum(each.batches for each in patternlake.run(spark, given["conf"], given["jobs"]))}
 patternlake.enable(spark, given["conf"])
 for name, value, statement in given["asked"]:
@@ -189,6 +193,24 @@ ASKED = [
     # Nothing fits into the driver: tasks read the store.
     *(("spark.patternlake.driverBytes", "0", question) for question in [QUESTIONS[0]]),
 ]
+OBJECTS: dict[str, Any] = {
+    "trends": {
+        "t": {"stream": "letters", "query": "PATTERN A+ s[] WHERE s[i].x > s[i-1].x WITHIN 1 HOUR SLIDE 30 MINUTES"}
+    },
+    "patterns": {"p": {"stream": "letters", "query": "A ; B+ WITHIN 10 MIN"}},
+    "subscriptions": {"m": {"stream": "letters", "query": "A ; B, C WITHIN 10 MIN"}},
+    "alerts": {"told": {"of": "subscription", "name": "m"}},
+}
+KEPT = [
+    (READER, "auto", question)
+    for question in (
+        *QUESTIONS,
+        "SELECT first_position, last_position FROM pattern_matches",
+        "SELECT first_position, last_position FROM match_subscription('m')",
+        "SELECT * FROM cet_count('t')",
+        "SELECT alert, key, last_time FROM alerts",
+    )
+]
 
 
 @pytest.fixture(scope="module")
@@ -246,10 +268,14 @@ class Driver:
         settings: dict[str, str],
         jobs: tuple[str, ...] = ("ingest",),
         asked: Any = (),
+        by_tasks: bool = False,
         **environment: str,
     ) -> None:
         warehouse = {"spark.sql.warehouse.dir": str(conf.with_name("warehouse")), "spark.driver.memory": "1g"}
-        given = {"conf": str(conf), "settings": {**packages(), **warehouse, **settings}, "jobs": jobs, "asked": asked}
+        given = {
+            "conf": str(conf), "settings": {**packages(), **warehouse, **settings}, "jobs": jobs, "asked": asked,
+            "by_tasks": by_tasks,
+        }  # fmt: skip
         self._process = subprocess.Popen(
             [sys.executable, "-c", DRIVER, json.dumps(given)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment, cwd=conf.parent,
@@ -293,6 +319,14 @@ def test_what_the_environment_says_of_the_store_is_enough(
 ) -> None:
     conf = configured(tmp_path, f"s3a://{BUCKET}/three")
     assert Driver(conf, {}, ("ingest", "sketch"), ASKED, **store.options()).told()["rows"] == on_disk
+
+
+def test_tasks_write_into_the_store_what_the_driver_writes_on_a_disk(store: ObjectStore, tmp_path: Path) -> None:
+    conf = configured(tmp_path / "disk", str(tmp_path / "disk" / "lake"), **OBJECTS)
+    here = Driver(conf, {}, ("all",), KEPT).told()["rows"]
+    conf = configured(tmp_path / "store", f"s3a://{BUCKET}/by-tasks", **OBJECTS)
+    assert Driver(conf, store.settings(), ("all",), KEPT, by_tasks=True).told()["rows"] == here
+    assert all(rows for rows in here)
 
 
 def test_two_drivers_lose_no_commit(store: ObjectStore, tmp_path: Path) -> None:
