@@ -619,7 +619,7 @@ def test_requests_are_few(store: ObjectStore, tmp_path: Path) -> None:
     asked = ("match_seq", "match_seq", "match_pattern", "match_pattern")
     second = count_requests(store, conf, "enable", *asked, "run")
     third = count_requests(store, conf, "all", "all")
-    most = {"open": 40, "ingest": 500, "sketch": 75, "run": 30, "run again": 20, "maintain": 225}
+    most = {"open": 40, "ingest": 500, "sketch": 75, "run": 30, "run again": 20, "maintain": 210}
     assert {name: count for name, count in first.items() if count > most[name]} == {}, first
     most = {
         "enable": 10, "match_seq": 10, "match_seq again": 2, "match_pattern": 10, "match_pattern again": 2, "run": 30,
