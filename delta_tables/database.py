@@ -120,7 +120,7 @@ class Database:
         if direct is None:
             return None
         if not direct.on_disk:
-            return StoreCommits(self, table)
+            return StoreCommits(self.spark, direct, self.location, table)
         if not POSSIBLE or folder is None or direct.writer_version(table.name) > WRITER_VERSION:
             return None
         return lock_of(folder, table.log)

@@ -24,7 +24,7 @@ from deltalake import PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError
 from deltalake.fs import DeltaStorageHandler
 
-from patternlake.delta_tables import store_tables
+from patternlake.delta_tables import store_objects
 from patternlake.delta_tables.direct_commits import WRITER_VERSION, Result, TableFolder
 from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.log_copies import LAST_CHECKPOINT, store_threads
@@ -32,7 +32,8 @@ from patternlake.delta_tables.table_logs import CopiedLog, look_anew
 from patternlake.delta_tables.unlisted_files import Place
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.database import Database
+    from pyspark.sql import SparkSession
+
     from patternlake.delta_tables.direct_reader import DirectReader
     from patternlake.delta_tables.table import Table
 
@@ -80,11 +81,19 @@ class StoreCommits:
 
     Attributes
     ----------
-    database, table
+    spark
+        A session, whose client of the store puts objects.
+    reader
+        Reads the tables of the database.
+    location
+        Of the database, as Spark calls it.
+    table
         Which table.
     """
 
-    database: Database
+    spark: SparkSession
+    reader: DirectReader
+    location: str
     table: Table
 
     def commit(self, write: Callable[[TableFolder], Result], patience: float | None = None) -> Result | None:
@@ -122,18 +131,13 @@ class StoreCommits:
                 self._put_checkpoint(copied)
 
     @property
-    def _reader(self) -> DirectReader:
-        assert self.database.direct is not None
-        return self.database.direct
-
-    @property
     def _url(self) -> tuple[str, dict[str, str]]:
-        location, options = self._reader.place
+        location, options = self.reader.place
         return f"{location}/{self.table.log}", options
 
     @contextmanager
     def _copied(self) -> Iterator[tuple[CopiedLog, CopiedTable]]:
-        with self._reader.copied_log(self.table.name) as copied:
+        with self.reader.copied_log(self.table.name) as copied:
             yield copied, CopiedTable(copied.folder, *self._url)
         look_anew(self.table.name)
 
@@ -151,7 +155,7 @@ class StoreCommits:
         # Others lie in the store already.
         here = [path for path in map(unquote, added) if os.path.exists(f"{copied.folder}/{path}")]
         list(store_threads().map(lambda path: self._put_file(copied, path), here))
-        if not store_tables.put_commit(self.database, self.table, name, lines):
+        if not store_objects.put_commit(self.spark, self._path(f"{_LOG}/{name}"), lines):
             return False
         for path in here:
             os.unlink(f"{copied.folder}/{path}")
@@ -174,4 +178,8 @@ class StoreCommits:
 
     def _put_file(self, copied: CopiedLog, path: str) -> None:
         with open(f"{copied.folder}/{path}", "rb") as file:
-            store_tables.put_object(self.database, self.table, path, file.read())
+            store_objects.put_object(self.spark, self._path(path), file.read())
+
+    def _path(self, path: str) -> str:
+        """Where an object of the table is, as Spark calls it."""
+        return f"{self.location}/{self.table.log}/{path}"

@@ -14,10 +14,9 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError
-
 from patternlake.delta_tables import migrations
 from patternlake.delta_tables.names import log_name
+from patternlake.delta_tables.store_objects import put_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _CATALOG = ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-_THERE_ALREADY = "FileAlreadyExistsException"
 _OUT = "view.query.out."
 """How properties begin by which Spark keeps the columns of a view's query."""
 
@@ -61,59 +59,7 @@ def make(database: Database, table: Table, properties: Mapping[str, str]) -> Non
     """
     actions = first_commit(database.spark, table, properties)
     lines = [json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions]
-    put_commit(database, table, f"{0:020}.json", lines)
-
-
-def put_commit(database: Database, table: Table, name: str, lines: Iterable[str]) -> bool:
-    """Put a commit of a table, unless there is one of its number, by the store that Delta itself commits with.
-
-    Parameters
-    ----------
-    database, table
-        Whose commit.
-    name
-        Of the object in the log.
-    lines
-        The actions, each as JSON.
-
-    Returns
-    -------
-    bool
-        Whether it was put; else another one is there.
-    """
-    spark: Any = database.spark
-    jvm, session = spark._jvm, spark._jsparkSession
-    # Delta's own choice for the scheme, or ours.
-    stores = getattr(getattr(jvm.org.apache.spark.sql.delta.storage, "LogStore$"), "MODULE$")
-    place = jvm.org.apache.hadoop.fs.Path(database.folder(table.log, "_delta_log", name))
-    listed = jvm.java.util.ArrayList()
-    for line in lines:
-        listed.add(line)
-    actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(listed.iterator())
-    try:
-        stores.apply(session).write(place, actions, False, session.sessionState().newHadoopConf())
-    except Py4JJavaError as error:
-        if _THERE_ALREADY not in str(error.java_exception.toString()):
-            raise
-        return False
-    return True
-
-
-def put_object(database: Database, table: Table, path: str, content: bytes) -> None:
-    """Put an object of a table by one request, in the place of one that is there."""
-    spark: Any = database.spark
-    place = spark._jvm.org.apache.hadoop.fs.Path(database.folder(table.log, path))
-    store = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-    builder = store.createFile(place)
-    builder.overwrite(True)
-    builder.recursive()
-    # Hadoop would ask what is there.
-    builder.opt("fs.s3a.create.performance", True)
-    file = builder.build()
-    try:
-        file.write(bytearray(content))
-    finally:
-        file.close()
+    put_commit(database.spark, database.folder(table.log, "_delta_log", f"{0:020}.json"), lines)
 
 
 def first_commit(spark: SparkSession, table: Table, properties: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -105,7 +105,7 @@ MERGING = """
 import json, sys
 from functools import partial
 import patternlake
-from patternlake.delta_tables import direct_rewriting, direct_writer, store_tables
+from patternlake.delta_tables import direct_rewriting, direct_writer, store_objects
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
@@ -115,7 +115,7 @@ from patternlake.jobs.configuration.file import Configuration
 given = json.loads(sys.argv[1])
 spark = patternlake.session(None, "local[2]", database=None, settings=given["settings"])
 spark.sparkContext.setLogLevel("ERROR")
-conf, told, put = Configuration.load(given["conf"]), {}, store_tables.put_object
+conf, told, put = Configuration.load(given["conf"]), {}, store_objects.put_object
 patternlake.run(spark, conf, ["ingest"])
 db = open_database(spark, conf.database, conf.location, conf.storage_options)
 log = db.log("intents")
@@ -130,7 +130,7 @@ def write():
 def merge(name, put_so, error=None):
     write()
     write()
-    store_tables.put_object = put_so
+    store_objects.put_object = put_so
     try:
         commits.commit(work)
         commits.put_checkpoint()
@@ -140,7 +140,7 @@ def merge(name, put_so, error=None):
     tell(name)
 
 def add(name, put_so):
-    store_tables.put_object = put_so
+    store_objects.put_object = put_so
     try:
         made = commits.commit(partial(direct_writer.append, rows=one, application="one more", version=1))
     except OSError as raised:
@@ -148,7 +148,7 @@ def add(name, put_so):
     tell(name, made)
 
 def tell(name, made=None):
-    store_tables.put_object = put
+    store_objects.put_object = put
     new = DirectReader(db.direct.place[0], TableCache(1 << 20), db.direct.place[1])
     told[name] = {
         "rows": new.rows("intents", ["batch_id"]).num_rows, "of Spark": spark.table(log).count(),
@@ -165,7 +165,7 @@ def die(at):
     return put_some
 
 def meet_rival(*given):
-    store_tables.put_object = put
+    store_objects.put_object = put
     write()
     put(*given)
 

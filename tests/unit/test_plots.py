@@ -480,5 +480,5 @@ def test_without_matplotlib_it_is_said_what_to_install(monkeypatch: pytest.Monke
         return there(name, *given, **named)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(StateError, match=r"pip install 'patternlake\[plot\]'"):
+    with pytest.raises(StateError, match=r"pip install matplotlib"):
         plot.funnel(TestFunnel.STEPS)
