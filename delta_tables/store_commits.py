@@ -107,6 +107,8 @@ class StoreCommits:
                 made = self._put(copied)
             if made is not False:
                 return found
+            if attempt == ATTEMPTS:
+                break
             told = "a commit to %s met a rival; attempt %d of %d follows"
             logger.info(told, self.table.log, attempt + 1, ATTEMPTS)
             # Two writers that wait equally long would meet again.
