@@ -8,6 +8,7 @@ from typing import Any
 
 from naive.kleene_absence import absent
 from naive.kleene_asked import Asked, Event, Kept, Row, numbers_of
+from naive.kleene_orders import Absence
 from naive.kleene_steps import (
     Beside,
     Either,
@@ -56,6 +57,9 @@ class Reached:
     def missing(self) -> str:
         return awaited(self.way, self.form, self.state)
 
+    def is_ruled_out(self, asked: Asked) -> bool:
+        return ruled_out(asked, absences_in(self.way), frozenset(names_in(self.way)), self.kept, self.missing)
+
 
 def near_misses(
     text: str,
@@ -89,7 +93,7 @@ def near_misses(
             ]
             if any(one.is_whole for one in came):
                 continue
-            begun = [one for one in came if one.kept and one.missing and not ruled_out(asked, one)]
+            begun = [one for one in came if one.kept and one.missing and not one.is_ruled_out(asked)]
             if begun:
                 furthest = min(begun, key=lambda one: place_of(asked, one))
                 found.append((asked.row(furthest.kept), furthest.missing))
@@ -200,17 +204,21 @@ def first_of(form: Form) -> str:
     return next((name for part in parts_of(form) if (name := first_of(part))), "")
 
 
-def ruled_out(asked: Asked, one: Reached) -> bool:
-    """Whether what must be absent is there already, up to the end of the window or before what has come."""
-    names = frozenset(names_in(one.way))
-    for absence in absences_in(one.way):
+def ruled_out(
+    asked: Asked, absences: Sequence[Absence], names: frozenset[str], kept: Mapping[str, Any], missing: str
+) -> bool:
+    """Whether what must be absent is there already, up to the end of the window or before what has come; `names` are
+    the operands of the way.
+    """
+    taken = {name: run for name, run in kept.items() if run}
+    for absence in absences:
         before = [name for name in absence.left if name in names]
-        begun = any(name in one.kept for name in before) and one.missing not in before
-        follows = bool(absence.right & one.kept.keys())
+        begun = any(name in taken for name in before) and missing not in before
+        follows = bool(absence.right & taken.keys())
         if absence.directly == "before" and not follows:
             continue
         if (before and begun) or (not before and (not absence.right or follows)):
-            known = replace(absence, right=absence.right & one.kept.keys())
-            if not absent(asked, known, names, one.kept):
+            known = replace(absence, right=absence.right & taken.keys())
+            if not absent(asked, known, names, taken):
                 return True
     return False

@@ -399,4 +399,23 @@ BEGUN = (
     Begun(NEXT, "(a+){2} ; c", "a1 a2", ("a1 a2 ? c", "a2 ? a")),
     Begun(NEXT, "a ; b+ ; !x ; c", "a1 b2 x3 c4", (), "next", "all"),
     Begun(NEXT, "a ; b+ ; c", "a1 b2 b3 c4 a5", ("a5 ? b",), "past_last", "all"),
+    # Under skip_till_any of all choices the one that came furthest, and of those the nearest.
+    Begun(ANY, "a ; b ; c WITHIN 4 MILLISECOND", "a1 b2 a3 x4", ("a1 b2 ? c", "a3 ? b")),
+    Begun(ANY, "a ; b ; !x ; c", "a1 b2 x3 b4", ("a1 b4 ? c",)),
+    Begun(ANY, "a ; b ; !x ; c", "a1 b2 x3", ("a1 ? b",)),
+    Begun(ANY, "a ; b ; !x ; c", "a1 b2 x3 c4 b5", ()),
+    Begun(ANY, "a ; !x ; b", "a1 x2", ()),
+    Begun(ANY, "a ; b , c ; d", "a1 b2 b3 c4", ("a1 b3 c4 ? d",)),
+    Begun(ANY, "a ; b ; b AS e WHERE t(e) - t(b) > 1 MILLISECOND", "a1 b2 b3", ("a1 b2 ? e",)),
+    Begun(ANY, "a ; b+ ; c", "a1 b2 b3", ("a1 b2 b3 ? c",)),
+    Begun(ANY, "a ; b+ ; c ; d", "a1 b2 c3 b4 c5", ("a1 b2 c3 ? d",)),
+    Begun(ANY, "a ; b{3} ; c", "a1 b2 x3 b4", ("a1 b2 b4 ? b",)),
+    Begun(ANY, "a ; b? ; c", "a1 x2 b3", ("a1 b3 ? c",)),
+    Begun(ANY, "a+ ; b", "a1 a2 x3", ("a1 a2 ? b", "a2 ? b")),
+    Begun(ANY, "a+ ; b", "a1 b2 a3", ("a3 ? b",)),
+    Begun(ANY, "a & b+ & c", "b1 b2 a3 b4", ("b1 b2 a3 ? c", "b2 a3 ? c", "a3 b4 ? c", "b4 ? a")),
+    # What '&' has ended with too few can't be completed.
+    Begun(ANY, "a & b{2}", "b1 a2", ("b1 ? a", "a2 ? b")),
+    Begun(ANY, "(a ; d) | (a AS f ; b ; c)", "a1 b2", ("a1 b2 ? c",)),
+    Begun(ANY, "a ; b ; c WHERE COUNT(b.x) > 5", "a1 b2 c3", (), "next", "all"),
 )

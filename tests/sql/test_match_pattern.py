@@ -107,6 +107,31 @@ def test_every_choice_of_what_a_repetition_takes_is_a_match_where_all_are_asked_
     assert error == "repetition must be one of maximal, all, not 'each'"
 
 
+def test_near_misses_of_every_choice(lake: SketchLake) -> None:
+    """An A awaits a D as long as some B has no C behind it."""
+    stream = published(lake, "kleene begun", letters("ABCBAACBADCBABCB"))
+    text = "A ; B ; !C ; D MEASURES t(B) - t(A) AS waited WITHIN 9 SEC"
+    asked = pattern(stream, text, partial=True)
+    with by_tasks(lake.spark):
+        (dealt,) = lake.ask([asked])
+    (rows,) = lake.ask([asked])
+    assert dealt == rows
+    found = [
+        ({o: p for o, p in row["bindings"].items() if p}, row["missing"], row["final"], row["waited"].seconds)
+        for row in rows
+    ]
+    assert found == [
+        ({"A": [1], "B": [8]}, "D", True, 7),
+        ({"A": [5], "B": [8], "D": [10]}, None, True, 3),
+        ({"A": [6], "B": [8], "D": [10]}, None, True, 2),
+        ({"A": [9], "B": [16]}, "D", False, 7),
+        ({"A": [13], "B": [16]}, "D", False, 3),
+    ]
+    assert [row["deadline"] is None for row in rows] == [False, True, True, False, False]
+    (error,) = lake.errors([pattern(stream, "A ; (B ; C)+", repetition="all", partial=True)])
+    assert "does not take a repeated group" in error
+
+
 def test_greedy_policies_take_the_whole_grammar(lake: SketchLake) -> None:
     events = [E(at * 1000, "p", None, {"x": x}) for at, x in enumerate([1, 2, 3, 2])]
     prices = published(lake, "kleene prices", events, attributes={"x": "double"})

@@ -78,6 +78,7 @@ QUESTIONS = [
     ("match_pattern", "a ; b+ ; c", {}),
     ("match_pattern", "a ; b ; c WITHIN 20 SEC", {"policy": "skip_till_next"}),
     ("match_pattern", "a ; b ; c WITHIN 9 SEC", {"policy": "skip_till_next", "partial": True}),
+    ("match_pattern", "a ; b+ ; c ; !d WHERE b.x <= a.x WITHIN 9 SEC", {"repetition": "all", "partial": True}),
     ("match_pattern", "a ; b", {"policy": "strict", "after_match": "past_last"}),
     ("match_pattern", "a ; b WHERE a.x < b.x AND b.via = 'm'", {"policy": "skip_till_next"}),
     ("match_pattern", "a & b WITHIN 5 EVENTS", {}),

@@ -2,8 +2,8 @@
 
 Source: SPEC section 3. Under ``skip_till_next`` and ``strict`` a start takes event by event and never goes back. What
 it has taken when nothing goes on says how far it came, in each way of the pattern, and with ``repetition => 'all'`` for
-each place where its repetitions may stop. Of these the furthest is told. A start that came to the end and was ruled out
-there, by an absence or by an aggregate, is no near miss.
+each place where its repetitions may stop. Under ``skip_till_any`` it may choose (`beginnings`). Of all the furthest is
+told. A start that came to the end and was ruled out there, by an absence or by an aggregate, is no near miss.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.events import Events
+from patternlake.udfs.kleene.beginnings import WHOLE, beginnings_of, gaps_at
+from patternlake.udfs.kleene.beginnings import reached as reached_by_choice
 from patternlake.udfs.kleene.events import Stream, stream_of
 from patternlake.udfs.kleene.finality import Moment, is_followed, window_over
 from patternlake.udfs.kleene.kernels import bindings, scanning
@@ -27,8 +28,6 @@ from patternlake.udfs.kleene.kernels.scanning import collected_rows, conditions_
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.ways import EVENT, THEN, Step, Way
 
-WHOLE = -1
-"""Stands for the operand that a whole match awaits."""
 NEVER = np.iinfo(np.int64).max
 """Stands for the deadline of what can be completed for ever."""
 
@@ -87,7 +86,7 @@ def with_near_misses(
     found: Matches,
     match: Callable[[KleenePattern], Matches],
     *,
-    strict: bool,
+    policy: str,
     begins: BoolArray | None = None,
     after_match: str,
     max_matches: int,
@@ -100,11 +99,11 @@ def with_near_misses(
     pattern, events
         What was looked for, and where.
     found
-        All its matches.
+        All its matches; under ``skip_till_any`` the first ones, one more than are asked for, where they are cut.
     match
         Finds the matches of another pattern by the same policy.
-    strict
-        Whether the policy is ``strict``.
+    policy
+        ``skip_till_any``, ``skip_till_next`` or ``strict``.
     begins
         bool[n]: the starts that are wanted; None: all.
     after_match, max_matches, truncate
@@ -115,17 +114,23 @@ def with_near_misses(
     ArgumentError
         There are more rows than are asked for.
     """
-    done = np.zeros(len(events), np.bool_) if begins is None else ~begins
-    done[found.first_events] = True
-    if after_match != "next":
-        done |= _mark_passed(found, events, after_match)
-    # What rules out a whole match leaves nothing that is awaited.
-    if pattern.gaps or pattern.aggregate_conditions:
-        done[match(replace(_without_absences(pattern), aggregate_conditions=())).first_events] = True
     stream = stream_of(pattern, events)
-    begun = _furthest(pattern, events, stream, done, strict=strict)
+    if policy == "skip_till_any":
+        wanted = np.ones(len(events), np.bool_) if begins is None else begins
+        rows, awaited = reached_by_choice(pattern, stream, wanted)
+        begun = _Reached(rows, awaited, rows.events[rows.offsets[1:] - 1])
+    else:
+        done = np.zeros(len(events), np.bool_) if begins is None else ~begins
+        done[found.first_events] = True
+        if after_match != "next":
+            done |= _mark_passed(found, events, after_match)
+        # What rules out a whole match leaves nothing that is awaited.
+        if pattern.gaps or pattern.aggregate_conditions:
+            done[match(replace(_without_absences(pattern), aggregate_conditions=())).first_events] = True
+        begun = _furthest(pattern, events, stream, done, strict=policy == "strict")
     keeper = Keeper(events, max_matches, truncate)
-    keeper.add(Rows(found.event_offsets, found.events, found.bound_operands))
+    keeper.count(found.total)
+    keeper.keep(Rows(found.event_offsets, found.events, found.bound_operands))
     keeper.add(begun.rows)
     names = [pattern.operands[number].name for number in pattern.positive]
     rows, total = keeper.result()
@@ -207,10 +212,7 @@ def _counts(rows: Rows, operands: int) -> IntArray:
 def _may_be_completed(
     pattern: KleenePattern, way: Way, stream: Stream, rows: Rows, has: BoolArray, awaited: IntArray
 ) -> BoolArray:
-    """bool[r]: the rows that nothing rules out that has come.
-
-    What must be absent behind operands that are complete counts to the end of the window, as long as what follows it
-    has not come; of other absences nothing is known yet.
+    """bool[r]: the rows that nothing rules out that has come, by `gaps_at`.
 
     Parameters
     ----------
@@ -227,16 +229,11 @@ def _may_be_completed(
     kinds, kind = np.unique(np.column_stack((has, awaited)), axis=0, return_inverse=True)
     for number, (*marks, missing) in enumerate(kinds.tolist()):
         inside = frozenset(np.flatnonzero(marks).tolist())
-        gaps = [
-            replace(gap, left=gap.left & inside, right=gap.right & inside)
-            for gap in way.order.gaps
-            if (gap.left & inside and missing not in gap.left if gap.left else gap.right & inside or not gap.right)
-            and (gap.right & inside or not gap.ahead)
-        ]
+        gaps = gaps_at(way.order, inside, missing)
         if not gaps:
             continue
         operands = tuple(one for one in way.order.operands if one in inside)
-        order = replace(way.order, operands=operands, gaps=tuple(gaps))
+        order = replace(way.order, operands=operands, gaps=gaps)
         # No operand is sure to have one event here.
         root = Step(THEN, tuple(Step(EVENT, operand=one, most=None) for one in operands))
         layout = layout_of_way(Way(order, frozenset(), root), conditions_of(pattern, inside))
@@ -246,19 +243,16 @@ def _may_be_completed(
     return free
 
 
-def check_partial(policy: str) -> None:
-    """Refuse what near misses are not told of.
+def check_partial(pattern: KleenePattern, policy: str) -> None:
+    """Refuse a pattern that near misses are not told of.
 
     Raises
     ------
-    ArgumentError
-        The policy is ``skip_till_any``.
+    UnsupportedOperatorError
+        As of `beginnings.beginnings_of`, under ``skip_till_any``.
     """
     if policy == "skip_till_any":
-        raise ArgumentError(
-            "partial => true tells how far each start came, and skip_till_any has no one way on from a start; ask with "
-            "policy => 'skip_till_next' or 'strict'"
-        )
+        beginnings_of(pattern)
 
 
 def _without_absences(pattern: KleenePattern) -> KleenePattern:

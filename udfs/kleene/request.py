@@ -282,7 +282,7 @@ def _check(
     check_arguments(policy, after_match, most, names)
     check_key(arguments, configuration, partitioned=bool(pattern.partition))
     if given_or(arguments, "partial", False):
-        check_partial(policy)
+        check_partial(pattern, policy)
     return _Compiled(pattern, types, policy), at
 
 

@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events, integers, micros, order_in_partitions, read_events
+from patternlake.udfs.kleene.beginnings import WHOLE
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.first_events import by_first_events, can_be_divided
 from patternlake.udfs.kleene.kernels.bindings import MOST_BOUND, Matches
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
-from patternlake.udfs.kleene.near_misses import WHOLE, with_near_misses
+from patternlake.udfs.kleene.near_misses import with_near_misses
 from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
@@ -293,14 +294,18 @@ def _written_with_near_misses(
     """The rows of the matches, and of what began and is not complete: what each awaits, and until when."""
     pattern = request.pattern
 
+    # All are needed to know which starts have none; each binds an event. Under skip_till_any that is known otherwise.
+    chosen = request.policy == "skip_till_any"
+
     def match(part: KleenePattern, after_match: str = "next") -> Matches:
-        # All are needed to know which starts have none; each binds an event.
         return match_events(
             part,
             events,
             policy=request.policy,
             after_match=after_match,
-            max_matches=MOST_BOUND,
+            plan=request.plan,
+            max_matches=request.max_matches + truncate if chosen else MOST_BOUND,
+            truncate=chosen and truncate,
             begins=begins,
         )
 
@@ -310,7 +315,7 @@ def _written_with_near_misses(
         events,
         found,
         match,
-        strict=request.policy == "strict",
+        policy=request.policy,
         begins=begins,
         after_match=request.after_match,
         max_matches=request.max_matches,

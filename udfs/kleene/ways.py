@@ -203,7 +203,7 @@ class _Chooser:
             if key not in made:
                 made[key] = _join(node, tuple(choice.node for choice in chosen))
             parts = tuple(choice.step for choice in chosen if choice.step is not None)
-            found.append(_Choice(made[key], _join_steps(_KINDS[type(node)], parts)))
+            found.append(_Choice(made[key], join_steps(_KINDS[type(node)], parts) if parts else None))
         return found
 
     def of_repetition(self, node: tree.Repetition) -> list[_Choice]:
@@ -236,10 +236,9 @@ def _join(node: Node, parts: tuple[Node, ...]) -> Node:
     return replace(node, items=parts)
 
 
-def _join_steps(kind: int, parts: tuple[Step, ...]) -> Step | None:
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    return Step(kind, parts, least=len(parts))
+def join_steps(kind: int, parts: Sequence[Step]) -> Step:
+    """The step that is made of some; of one itself."""
+    return parts[0] if len(parts) == 1 else Step(kind, tuple(parts), least=len(parts))
 
 
 _KINDS: Mapping[type[Node], int] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from naive.kleene import final_rows, matches
 from naive.kleene_begun import near_misses
+from naive.kleene_begun_any import near_misses as near_misses_of_choices
 from naive.kleene_cases import TYPES, stream, words
 from naive.kleene_language_cases import ANSWERED, BEGUN, FINAL, Answered, Begun, Final
 from naive.kleene_steps import NoSkipError
@@ -44,7 +45,11 @@ def test_final_rows(case: Final) -> None:
 def test_what_has_begun(case: Begun) -> None:
     events = stream(case.events)
     names = {event.position: event.name for event in events}
-    rows = near_misses(
-        case.pattern, events, TYPES, policy=case.policy, after_match=case.after_match, repetition=case.repetition
+    given = {"policy": case.policy, "after_match": case.after_match, "repetition": case.repetition}
+    any_choice = case.policy == "skip_till_any"
+    rows = (
+        near_misses_of_choices(case.pattern, events, TYPES)
+        if any_choice
+        else near_misses(case.pattern, events, TYPES, **given)
     )
     assert [f"{words(row, names)} ? {missing}" for row, missing in rows] == list(case.rows)

@@ -9,6 +9,7 @@ import test_kept_patterns
 from naive.absence_random import Pattern, random_events
 from naive.kleene import Event
 from naive.kleene_begun import near_misses
+from naive.kleene_begun_any import near_misses as near_misses_of_choices
 from naive.kleene_kernels import compiled, events_of, rows_of
 from naive.kleene_orders import UndefinedError
 from naive.kleene_random import TYPES, Language
@@ -16,15 +17,19 @@ from naive.kleene_random import random_events as language_events
 from naive.kleene_steps import NoSkipError, TooManyError
 from test_absence import minutes
 
-from patternlake.udfs.errors import ArgumentError, PatternError, PatternLakeError
+from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.kleene import request
+from patternlake.udfs.kleene.beginnings import WHOLE
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.from_config import arguments_of
+from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events
-from patternlake.udfs.kleene.near_misses import NEVER, WHOLE, Begun, check_partial, with_near_misses
+from patternlake.udfs.kleene.near_misses import NEVER, Begun, check_partial, with_near_misses
+from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.limits import TooManyMatchesError
 
 MINUTE = 60_000_000
+KNOWN = {**TYPES, "y": "double"}
 FORMS = (
     "absence",
     "deadline",
@@ -40,19 +45,19 @@ FORMS = (
 
 
 def begun(
-    text: str, events: list[Event], policy: str, after_match: str = "next", repetition: str = "maximal"
+    text: str, streams: list[list[Event]], policy: str, after_match: str = "next", repetition: str = "maximal"
 ) -> tuple[Begun, list[tuple[str, str]]]:
     """What began, and each row as its positions and the operand that it awaits."""
-    pattern = compiled(text, TYPES, policy=policy, repetition=repetition)
-    check_partial(policy)
-    given = events_of([events], TYPES)
+    pattern = compiled(text, KNOWN, policy=policy, repetition=repetition)
+    check_partial(pattern, policy)
+    given = events_of(streams, KNOWN)
     found = match_events(pattern, given, policy=policy, after_match=after_match)
     made = with_near_misses(
         pattern,
         given,
         found,
         lambda part: match_events(part, given, policy=policy),
-        strict=policy == "strict",
+        policy=policy,
         after_match=after_match,
         max_matches=1_000_000,
         truncate=False,
@@ -67,7 +72,7 @@ def told(
     """The rows as words: events, the operand awaited and the minute of the deadline, and ``final``."""
     known = minutes(events)
     pattern = compiled(text, TYPES, policy=policy, repetition=repetition)
-    made, rows = begun(text, known, policy, after_match, repetition)
+    made, rows = begun(text, [known], policy, after_match, repetition)
     given, moment = events_of([known], TYPES), Moment(int(watermark * MINUTE))
     sure = final(pattern, made.matches, given, moment, policy=policy, after_match=after_match)
     sure = made.final(pattern, given, moment, sure, strict=policy == "strict")
@@ -130,6 +135,29 @@ def told(
         ),
         ("X ; (A ; B){2} ; C", "X1 A2 B3", "strict", 3, ["X1 A2 B3 awaits A"]),
         ("X ; (A ; B){2} ; C", "X1 A2 B3 X4", "strict", 4, ["X1 A2 B3 awaits A final", "X4 awaits A"]),
+        # Under skip_till_any a start waits as long as some choice may still be completed.
+        (
+            "A ; B ; !C ; D WITHIN 9 MIN",
+            "A1 B2 C3 B4 A5 A6 C7 B8 A9 D10 C11 B12 A13 B14 C15 B16",
+            "skip_till_any",
+            20,
+            [
+                "A1 B8 awaits D until 10 final",
+                "A5 B8 D10 final",
+                "A6 B8 D10 final",
+                "A9 B16 awaits D until 18 final",
+                "A13 B16 awaits D until 22",
+            ],
+        ),
+        (
+            "A ; B ; C WITHIN 5 MIN",
+            "A1 B2 C3 A4 B5",
+            "skip_till_any",
+            9,
+            ["A1 B2 C3 final", "A4 B5 awaits C until 9 final"],
+        ),
+        ("A ; B+ ; C", "A1 B2 B3", "skip_till_any", 9, ["A1 B2 B3 awaits C"]),
+        ("A ; B WITHIN 2 EVENTS", "A1 X2 A3", "skip_till_any", 3, ["A1 awaits B final", "A3 awaits B"]),
         # In events there is no moment, and so many events end it.
         ("A ; B WITHIN 2 EVENTS", "A1 X2 A3", "skip_till_next", 3, ["A1 awaits B final", "A3 awaits B"]),
     ],
@@ -171,11 +199,6 @@ def test_near_misses_of_every_place_to_stop(
     assert sorted(told(text, events, policy, watermark, repetition="all")) == sorted(rows)
 
 
-def test_a_policy_that_has_no_near_misses_is_refused() -> None:
-    with pytest.raises(PatternLakeError, match="skip_till_any has no one way on from a start"):
-        check_partial("skip_till_any")
-
-
 def check(rng: random.Random, *extra: str) -> bool:
     """Whether a random question, with some forms in any case, is one that can be asked; its rows are those of the
     oracle.
@@ -192,8 +215,8 @@ def check(rng: random.Random, *extra: str) -> bool:
         text, after, repetition = asked.text, asked.after_match, asked.repetition
         events = language_events(rng, rng.randint(0, 6 if repetition == "all" else 9))
     try:
-        _, rows = begun(text, events, policy, after, repetition)
-        wanted = near_misses(text, events, TYPES, policy=policy, after_match=after, repetition=repetition)
+        _, rows = begun(text, [events], policy, after, repetition)
+        wanted = near_misses(text, events, KNOWN, policy=policy, after_match=after, repetition=repetition)
     except (PatternError, ArgumentError, NoSkipError, UndefinedError, TooManyError):
         return False
     told = [(row, missing) for row, missing in rows if missing]
@@ -220,10 +243,54 @@ def test_near_misses_of_groups_and_of_every_place_to_stop_are_those_of_the_oracl
     assert sum(check(rng, form) for _ in range(60)) > 20
 
 
+def check_choices(rng: random.Random) -> bool:
+    """The same of any choice of events, over several partitions."""
+    repetition = "maximal"
+    if rng.random() < 0.4:
+        text = Pattern(rng, scan=False).text
+        streams = [random_events(rng, rng.randint(0, 7)) for _ in range(2)]
+        streams = [
+            [Event(e.position, e.time, e.name, {**e.values, "n": 1, "s": "a"}) for e in events] for events in streams
+        ]
+    else:
+        forms = [form for form in FORMS if form not in ("group", "steering") and rng.random() < 0.5]
+        asked = Language(rng, policy="skip_till_any", forms=[*forms, "all"])
+        text, repetition = asked.text, asked.repetition
+        streams = [language_events(rng, rng.randint(0, 7)) for _ in range(2)]
+    try:
+        made, rows = begun(text, streams, "skip_till_any", "next", repetition)
+        wanted = [
+            (key, repr(row), missing)
+            for key, events in enumerate(streams)
+            for row, missing in near_misses_of_choices(text, events, KNOWN)
+        ]
+    except (PatternError, ArgumentError, UndefinedError):
+        return False
+    told = [(key, row, missing) for key, (row, missing) in zip(made.matches.key.tolist(), rows, strict=True) if missing]
+    assert sorted(told) == sorted(wanted), (text, repetition, streams)
+    complete = [(key, row) for key, (row, missing) in zip(made.matches.key.tolist(), rows, strict=True) if not missing]
+    given = events_of(streams, KNOWN)
+    pattern = compiled(text, KNOWN, policy="skip_till_any", repetition=repetition)
+    assert complete == [(key, repr(row)) for key, row in rows_of(match_events(pattern, given))]
+    return True
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_near_misses_of_choices_are_those_of_the_oracle(seed: int) -> None:
+    rng = random.Random(seed)
+    assert sum(check_choices(rng) for _ in range(100)) > 70
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 150))
 def test_many_more_near_misses(seed: int) -> None:
     test_near_misses_are_those_of_the_oracle(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 150))
+def test_many_more_near_misses_of_choices(seed: int) -> None:
+    test_near_misses_of_choices_are_those_of_the_oracle(seed)
 
 
 @pytest.mark.slow
@@ -234,13 +301,13 @@ def test_many_more_near_misses_of_groups_and_of_every_place_to_stop(seed: int, f
 
 
 def answered(
-    monkeypatch: pytest.MonkeyPatch, text: str, events: list[Event], task_events: int
+    monkeypatch: pytest.MonkeyPatch, text: str, policy: str, events: list[Event], task_events: int
 ) -> list[tuple[str, ...]]:
     """The rows of an answer that is dealt out to tasks of so many events."""
     monkeypatch.setattr(request, "TASK_EVENTS", task_events)
     monkeypatch.setattr(request, "MARGINS", 1)
     monkeypatch.setattr(test_kept_patterns, "arguments_of", lambda of: {**arguments_of(of), "partial": True})
-    kept = test_kept_patterns.Kept(text, "skip_till_next")
+    kept = test_kept_patterns.Kept(text, policy)
     kept.ingest(events)
     rows = kept.from_scratch().values()
     return sorted(
@@ -249,11 +316,12 @@ def answered(
     )
 
 
-def test_tasks_tell_of_the_near_misses_of_their_own_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("policy", ["skip_till_next", "skip_till_any"])
+def test_tasks_tell_of_the_near_misses_of_their_own_starts(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
     events = [
         Event(at, at * MINUTE, name, {"x": 1.0, "n": 1, "s": "k"}) for at, name in enumerate("ABAXABCAXXXA", start=1)
     ]
-    whole = answered(monkeypatch, "A ; B ; C WITHIN 3 MIN", events, 100_000)
+    whole = answered(monkeypatch, "A ; B ; C WITHIN 3 MIN", policy, events, 100_000)
     assert [(row[1], row[2], row[3], row[4]) for row in sorted(whole, key=lambda row: int(row[4]))] == [
         ("C", "1970-01-01 00:04:00+00:00", "True", "1"),
         ("B", "1970-01-01 00:06:00+00:00", "True", "3"),
@@ -261,21 +329,24 @@ def test_tasks_tell_of_the_near_misses_of_their_own_starts(monkeypatch: pytest.M
         ("B", "1970-01-01 00:11:00+00:00", "True", "8"),
         ("B", "1970-01-01 00:15:00+00:00", "False", "12"),
     ]
-    assert answered(monkeypatch, "A ; B ; C WITHIN 3 MIN", events, 2) == whole
+    assert answered(monkeypatch, "A ; B ; C WITHIN 3 MIN", policy, events, 2) == whole
 
 
-def test_near_misses_count_as_rows() -> None:
+@pytest.mark.parametrize("policy", ["skip_till_next", "skip_till_any"])
+def test_near_misses_count_as_rows(policy: str) -> None:
     """`max_matches` bounds whole matches and near misses together."""
-    pattern, events = compiled("A ; B", TYPES, policy="skip_till_next"), events_of([minutes("A1 B2 A3 A4")], TYPES)
-    found = match_events(pattern, events, policy="skip_till_next")
+    pattern, events = compiled("A ; B", TYPES, policy=policy), events_of([minutes("A1 B2 A3 A4")], TYPES)
+
+    def match(part: KleenePattern) -> Matches:
+        return match_events(part, events, policy=policy)
 
     def limited(*, truncate: bool) -> Begun:
         return with_near_misses(
             pattern,
             events,
-            found,
-            lambda part: match_events(part, events, policy="skip_till_next"),
-            strict=False,
+            match(pattern),
+            match,
+            policy=policy,
             after_match="next",
             max_matches=2,
             truncate=truncate,
@@ -285,3 +356,29 @@ def test_near_misses_count_as_rows() -> None:
         limited(truncate=False)
     cut = limited(truncate=True)
     assert (cut.missing.tolist(), cut.matches.first_position.tolist(), cut.matches.truncated) == ([-1, 1], [1, 3], True)
+
+
+def test_choices_are_not_listed() -> None:
+    """Fifty thousand A's before as many B's, and a run of B's that something rules out, have no end of choices."""
+    half = 50_000
+    events = [Event(at + 1, at * MINUTE, "A" if at < half else "B", {}) for at in range(2 * half)]
+    made, rows = begun("A ; B ; C", [events], "skip_till_any")
+    assert len(rows) == half
+    assert set(made.matches.last_position.tolist()) == {half + 1}
+    some = [*events[half - 1 : half + 40], Event(2 * half + 1, 2 * half * MINUTE, "X", {})]
+    _, rows = begun("A ; B+ ; !X ; C", [some], "skip_till_any")
+    assert [missing for _, missing in rows] == ["B"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("A ; (B ; C)+", "does not take a repeated group"),
+        (" & ".join("ABCDEFGHI"), "begin in more than 500 ways"),
+        (" & ".join(f"A AS a{at}" for at in range(40)), "begin in more than 500 ways"),
+    ],
+)
+def test_what_has_no_near_misses_is_refused(text: str, wanted: str) -> None:
+    pattern = compiled(text, TYPES, repetition="all")
+    with pytest.raises(PatternError, match=wanted):
+        check_partial(pattern, "skip_till_any")

@@ -1,4 +1,5 @@
-"""``skip_till_any`` with repeated groups (``repetition => 'all'``): the matches of all ways of a pattern.
+"""``skip_till_any`` by ways: of a pattern with repeated groups (``repetition => 'all'``) all matches, and of what any
+pattern begins with the nearest that each start has.
 
 Source: SPEC section 3. Each way is walked by itself (`walks`). Comparisons of two values are judged on the way down, as
 in `scans`; conditions of other forms, absences and aggregates of what comes out, a share at a time.
@@ -32,7 +33,7 @@ from patternlake.udfs.kleene.kernels.steps import ENDLESS
 from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.query import Condition, KleenePattern
 from patternlake.udfs.kleene.rounds import has_rounds_in_doubt
-from patternlake.udfs.kleene.ways import Way
+from patternlake.udfs.kleene.ways import EVENT, THEN, Step, Way
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import evaluate
 from patternlake.udfs.language.predicate.references import Reference
@@ -46,6 +47,8 @@ MOST_ABREAST = 1 << 18
 """Ways in which the events on one path of a walk are taken."""
 LONGEST = 1 << 18
 """Events of one match."""
+MORE_EACH = 8
+"""So many times more matches of a start are looked for where none of those before counts."""
 
 
 def walk_ways(pattern: KleenePattern, stream: Stream, keeper: Keeper, begins: BoolArray | None) -> None:
@@ -87,6 +90,79 @@ def walk_ways(pattern: KleenePattern, stream: Stream, keeper: Keeper, begins: Bo
         keeper.add(bindings.first_rows(parts, keeper.events, most))
 
 
+def nearest_of_each(
+    pattern: KleenePattern, way: Way, stream: Stream, begins: BoolArray, fits: Callable[[Rows], BoolArray]
+) -> Rows:
+    """Of each start that has any a match of a way, or several, and the nearest is among them: of two that one which has
+    the earlier event where they differ first, and before any match those that begin with it.
+
+    Parameters
+    ----------
+    pattern, stream
+        What is matched.
+    way
+        Without repeated groups.
+    begins
+        As of `matching.match_events`.
+    fits
+        Which of some matches count.
+
+    Raises
+    ------
+    ArgumentError
+        As of `walk_ways`.
+    """
+    walk = _Walk(pattern, way, stream, Keeper(stream.events, 1, truncate=False), begins, False)
+    walk.collecting = _collecting(way, walk.conditions)
+    walk.each = 1
+    parts, bound = [bindings.no_rows()], 0
+    while len(walk.starts):
+        walk.written = np.zeros(len(stream), np.int64)
+        done = np.zeros(len(stream.events), np.bool_)
+        for found in walk.matches():
+            rows = found.take(np.flatnonzero(fits(found)))
+            parts.append(rows)
+            bound += len(rows.events)
+            if bound > bindings.MOST_BOUND:
+                raise bindings.too_long()
+            done[rows.events[rows.offsets[:-1]]] = True
+        # Where what was written is ruled out, there may be more.
+        walk.starts = walk.starts[(walk.written[walk.starts] >= walk.each) & ~done[stream.source[walk.starts]]]
+        walk.each *= MORE_EACH
+    return bindings.stacked(parts)
+
+
+def _collecting(way: Way, conditions: list[Condition]) -> BoolArray:
+    """bool[k]: the operands, by place, that need not pass over an event that they may take: with it, whatever is a
+    match stays one.
+    """
+    order = way.order
+    apart = {number for gap in order.gaps if gap.behind or gap.ahead for number in gap.left | gap.right}
+    # What judges neighbours, or what comes later, may hold only without the event.
+    for condition in (part for part in conditions if part.negated is None):
+        apart |= {
+            one
+            for one in condition.operands
+            if condition.before is not None
+            or any(one != other and (other, one) not in order.before for other in condition.operands)
+        }
+    found = {
+        step.operand
+        for step in _in_sequence(way.root)
+        if step.kind == EVENT and step.most is None and step.until < 0 and step.operand not in apart
+    }
+    return np.array([number in found for number in way.operands], np.bool_)
+
+
+def _in_sequence(step: Step) -> Iterator[Step]:
+    """The parts that come one after another."""
+    if step.kind != THEN:
+        yield step
+        return
+    for part in step.parts:
+        yield from _in_sequence(part)
+
+
 def count_ways(pattern: KleenePattern, stream: Stream) -> int:
     """How many matches all ways of a pattern have; they are listed where counts of repetitions, conditions or ``&``
     leave no other way to know. Beyond `walks.MOST_COUNTED` so many are counted.
@@ -113,7 +189,7 @@ class _Walk:
     ) -> None:
         self.pattern, self.way, self.stream, self.keeper = pattern, way, stream, keeper
         numbers = way.operands
-        conditions = conditions_of(pattern, numbers)
+        self.conditions = conditions = conditions_of(pattern, numbers)
         self.layout = layout_of_way(way, conditions)
         self.steps = StepsOfWay(way, every=False)
         judged = [(part, comparison_of(part, stream)) for part in conditions if part.negated is None]
@@ -137,6 +213,9 @@ class _Walk:
         if begins is not None:
             starts &= begins[stream.source]
         self.starts = np.flatnonzero(starts).astype(np.int64)
+        # Where the nearest of each start are wanted: see `walks.walk_on`, and how many were found by first event.
+        self.collecting, self.each = np.zeros(len(numbers), np.bool_), 0
+        self.written = np.zeros(0, np.int64)
 
     def doubt_of(self, rest: list[Condition]) -> int:
         """What tells apart ways that differ in rounds alone, see `walks.CERTAIN`."""
@@ -150,7 +229,7 @@ class _Walk:
 
     def matches(self) -> Iterator[Rows]:
         """The matches that count, in the order of first events; at least those that are asked for."""
-        if self.counted and not self.keeper.truncate:
+        if self.counted and not self.keeper.truncate and not self.each:
             # Too many are refused before any is listed.
             total = self.count()
             if total > self.keeper.most:
@@ -163,7 +242,16 @@ class _Walk:
         counts = np.zeros(self.stream.parts, np.int64)
         while True:
             came_for = walks.walk_on(
-                self.scan, self.earliest, self.starts, path, found, progress, MOST_LOST, self.doubt
+                self.scan,
+                self.earliest,
+                self.starts,
+                path,
+                found,
+                progress,
+                MOST_LOST,
+                self.doubt,
+                self.collecting,
+                self.each,
             )
             if came_for == walks.LOST:
                 raise self.lost(int(progress[walks.START]), f"{MOST_LOST:,} that lead to no match")
@@ -180,6 +268,8 @@ class _Walk:
                 if len(found.events) > bindings.MOST_BOUND:
                     raise bindings.too_long()
                 continue
+            if self.each:
+                np.add.at(self.written, found.events[found.offsets[:count]], 1)
             some = self.counting(found, count)
             if self.doubt == walks.REMEMBERED and len(some):
                 # Those of a node, which differ in rounds alone, are written together.
@@ -294,7 +384,7 @@ class _Walk:
     def lost(self, number: int, ways: str) -> ArgumentError:
         position = int(self.stream.events.positions[self.stream.source[self.starts[number]]])
         return ArgumentError(
-            f"the repeated groups of the pattern go on in too many ways behind the event at position {position} "
+            f"the pattern goes on in too many ways behind the event at position {position} "
             f"(more than {ways}); narrow the pattern with WITHIN, PARTITION BY or "
             "conditions"
         )

@@ -11,6 +11,9 @@ and of those that are matches one is written.
 
 The walk keeps no more than the path that it stands on, so it can stop after any number of matches. It goes down only
 where a match can still end inside the window: `earliest_ends` tells, but for conditions and counts of repetitions.
+
+Where the nearest matches of each start are wanted, a match comes behind those that begin with it, so that repetitions
+collect on.
 """
 
 from __future__ import annotations
@@ -296,6 +299,8 @@ def walk_on(
     progress: IntArray,
     most_lost: int,
     doubt: int,
+    collecting: BoolArray,
+    each: int,
 ) -> int:
     """Go on with a walk until it is done, or comes back for something.
 
@@ -315,6 +320,10 @@ def walk_on(
         So many nodes of one start, at most, lead to no match.
     doubt
         See `CERTAIN`.
+    collecting
+        bool[k]: operands, by place, that pass over no event that they may take; there are such where `each` is above 0.
+    each
+        So many matches of each start are wanted, about, and those that begin with a match come before it; 0: all.
     """
     program = scan.program
     fresh = new_state(program)
@@ -333,14 +342,17 @@ def walk_on(
         start, depth = starts[progress[START]], progress[DEPTH]
         limit = min(scan.reach[start], scan.stop[start])
         if progress[WRITING]:
-            if not _write(program, path, found, progress, CERTAIN < doubt < REMEMBERED):
+            if each == 0 and not _write(program, path, found, progress, CERTAIN < doubt < REMEMBERED):
                 return FULL
             progress[WRITING] = 0
         event = _next_event(scan, path, depth, limit)
         if event >= (limit if depth > 0 else start + 1):
+            if each > 0 and depth > 0 and not _write(program, path, found, progress, CERTAIN < doubt < REMEMBERED):
+                return FULL
             progress[DEPTH] -= 1
-            if depth == 0:
+            if depth == 0 or 0 < each <= progress[ROWS]:
                 progress[START] += 1
+                progress[DEPTH] = -1
             continue
         ways = (path.stack[depth, 1] - path.stack[depth, 0]) * len(program.ask)
         if path.stack[depth, 1] + ways > len(path.lanes):
@@ -351,8 +363,8 @@ def walk_on(
             return LONGER
         if progress[NODES] - STEPS_A_MATCH * progress[ROWS] > most_lost:
             return LOST
-        path.stack[depth, 2] = event
-        made, lanes = _go_down(scan, earliest, path, depth, event, limit, doubt)
+        made, lanes, collected = _go_down(scan, earliest, path, depth, event, limit, doubt, collecting)
+        path.stack[depth, 2] = limit - 1 if collected else event
         # A node that nothing can take counts as well: it was looked at.
         progress[NODES] += 1
         if made > path.stack[depth, 1]:
@@ -382,11 +394,20 @@ def _next_event(scan: Scan, path: Path, depth: int, limit: int) -> int:
 
 @subkernel
 def _go_down(
-    scan: Scan, earliest: IntArray, path: Path, depth: int, event: int, limit: int, doubt: int
-) -> tuple[int, int]:
-    """Take an event in every way that there is; one behind the last row, and how many lanes are taken."""
+    scan: Scan,
+    earliest: IntArray,
+    path: Path,
+    depth: int,
+    event: int,
+    limit: int,
+    doubt: int,
+    collecting: BoolArray,
+) -> tuple[int, int, bool]:
+    """Take an event in every way that there is; one behind the last row, how many lanes are taken, and whether no way
+    passes over the event.
+    """
     program = scan.program
-    behind = path.stack[depth, 1]
+    behind, collected = path.stack[depth, 1], 0
     made, lanes = path.stack[depth, 1], path.stack[depth, 3]
     for row in range(path.stack[depth, 0], path.stack[depth, 1]):
         state, lane = state_of(path.states, row), path.lanes[row]
@@ -416,6 +437,8 @@ def _go_down(
                     path.kept[target, at, 2] = path.kept[lane, at, 2]
                     path.begun[target, at] = path.begun[lane, at]
             shared = True
+            # Nothing before it in the sequence can take one more: those of its own that follow may as well follow this.
+            collected += collecting[place] and ask == state.sizes[1] - 1
             more = state_of(path.states, made)
             copy_state(program, more, state)
             more.enough[0] = state.enough[0]
@@ -433,7 +456,7 @@ def _go_down(
                 lanes -= shared
             else:
                 made += 1
-    return made, lanes
+    return made, lanes, collected == behind - path.stack[depth, 0]
 
 
 @uncounted
