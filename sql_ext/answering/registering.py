@@ -8,7 +8,7 @@ session that is made afterwards (newSession, JDBC, Connect), and in the session 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -115,7 +115,7 @@ def _lower_word(name: str, value: Any) -> Any:
     return word.lower() + blank + operand
 
 
-def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunction | RowsFunction]) -> None:
+def register(spark: SparkSession, functions: Sequence[TableFunction | ScalarFunction | RowsFunction]) -> None:
     """Let a session, and all that are made after it in its application, call the functions in SQL; idempotent.
 
     They read statements with MATCH_RECOGNIZE then, too.
@@ -143,7 +143,7 @@ def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunc
     # which no view that stays may use.
     extensions.registerTableFunctions(state.tableFunctionRegistry())
     extensions.registerFunctions(state.functionRegistry())
-    put_parser(spark, common not in _INJECTED, partial(_as_sparks, spark))
+    put_parser(spark, common not in _INJECTED, partial(_as_sparks, spark), [function.name for function in functions])
     _INJECTED.add(common)
 
 

@@ -1,7 +1,12 @@
-"""Lets Spark read statements with MATCH_RECOGNIZE: a parser of ours stands in front of each session's own."""
+"""Lets Spark read statements with MATCH_RECOGNIZE: a parser of ours stands in front of each session's own.
+
+It says, too, which function of ours is meant where one is called that no session has.
+"""
 
 from __future__ import annotations
 
+import difflib
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,18 +18,24 @@ from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.language.row_pattern.statements import Values, rewrite_statement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
-CLASSES = ("RowParser", "RowParsers", "StandIn")
+CLASSES = ("Rewritten", "Misspelt", "RowParser", "RowParsers", "StandIn")
 
 _MOST_POSITIONAL = 4
 _MIXING = re.compile(r"4\.1\.|4\.2\.0")
 """Versions of Spark that hand on more positional parameters in a wrong order (SPARK-58341)."""
 
 
-def put_parser(spark: SparkSession, later: bool, as_sparks: Callable[[str], Exception]) -> None:
+_CLOSE = 0.75
+"""So much alike a name is to the one that is meant, from 0 to 1 as `difflib` has it."""
+
+
+def put_parser(
+    spark: SparkSession, later: bool, as_sparks: Callable[[str], Exception], functions: Sequence[str]
+) -> None:
     """Put the parser in front of a session's, and of those of all sessions that are made later.
 
     Parameters
@@ -35,18 +46,44 @@ def put_parser(spark: SparkSession, later: bool, as_sparks: Callable[[str], Exce
         Whether later sessions do not have it yet.
     as_sparks
         From a message to an error that reaches Spark as its own.
+    functions
+        Names of all functions of ours.
     """
     session: Any = spark._jsparkSession
     jvm: Any = spark._jvm
     define(jvm, spark.sparkContext._gateway, Path(__file__).with_name("java"), CLASSES)
-    parsers = jvm.patternlake.RowParsers(_Rewrite(as_sparks, spark.version))
+    known = jvm.java.util.ArrayList()
+    for name in functions:
+        known.add(name)
+    misspelt = jvm.patternlake.Misspelt(known, _Suggest(jvm, functions))
+    parsers = jvm.patternlake.RowParsers(_Rewrite(as_sparks, spark.version), misspelt)
     if later:
         parsers.later(session.extensions())
-    parsers.now(session.sessionState())
+    parsers.now(session)
+
+
+class _Suggest:
+    """From the name of a function that Spark does not know to the one of ours that is meant, or None."""
+
+    def __init__(self, jvm: Any, functions: Sequence[str]) -> None:
+        self._jvm = jvm
+        self._functions = functions
+
+    def apply(self, name: str) -> str | None:
+        near = difflib.get_close_matches(name.lower(), self._functions, 1, _CLOSE)
+        # Perhaps the catalogue has it, which it costs something to ask.
+        if not near or self._jvm.org.apache.spark.sql.classic.SparkSession.active().catalog().functionExists(name):
+            return None
+        return near[0]
+
+    class Java:
+        """What py4j reads."""
+
+        implements: ClassVar[list[str]] = ["java.util.function.UnaryOperator"]
 
 
 class _Rewrite:
-    """From a statement that holds the word to the one that Spark reads."""
+    """From a statement that holds the word to the one that Spark reads, and where its pieces stand in the former."""
 
     def __init__(self, as_sparks: Callable[[str], Exception], version: str) -> None:
         self._as_sparks = as_sparks
@@ -56,7 +93,8 @@ class _Rewrite:
         try:
             if parameters is not None and _MIXING.match(self._version):
                 _refuse_mixed(parameters, self._version)
-            return rewrite_statement(text, literal, None if parameters is None else _values(parameters))
+            made = rewrite_statement(text, literal, None if parameters is None else _values(parameters))
+            return json.dumps({"text": made.text, "pieces": made.pieces})
         except PatternLakeError as error:
             raise self._as_sparks(str(error)) from None
 

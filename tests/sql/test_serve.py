@@ -197,6 +197,18 @@ def test_both_doors_take_match_recognize(served: Served) -> None:
     assert said in error
 
 
+def test_both_doors_say_which_function_is_meant(served: Served) -> None:
+    text = "SELECT * FROM match_sec('growing', 'A ; B')"
+    said = "Cannot resolve routine `match_sec` (did you mean `match_seq`?)"
+    with closing(connected(served)) as connection, pytest.raises(OperationalError) as caught:
+        asked(connection, text)
+    assert f"[UNRESOLVED_ROUTINE] {said}" in str(caught.value)
+    assert "at org.apache" not in str(caught.value)
+    (error,) = through_connect(served, f"ann:{PASSWORD}", [text])
+    assert f"[UNRESOLVED_ROUTINE] {said}" in error
+    assert f"== SQL ==\n{text}\n--------------^^^" in error
+
+
 def test_a_client_that_names_another_database_qualifies_names(served: Served) -> None:
     with closing(connected(served, database="default")) as connection:
         assert asked(connection, ROWS) == EXPECTED

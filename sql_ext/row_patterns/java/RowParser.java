@@ -11,30 +11,39 @@ import org.apache.spark.sql.catalyst.analysis.NameParameterizedQuery$;
 import org.apache.spark.sql.catalyst.analysis.PosParameterizedQuery;
 import org.apache.spark.sql.catalyst.parser.HybridParameterContext;
 import org.apache.spark.sql.catalyst.parser.NamedParameterContext;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.parser.PositionalParameterContext;
 import org.apache.spark.sql.catalyst.plans.logical.CompoundBody;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
 
 /** A parser in front of another: statements that hold the word MATCH_RECOGNIZE are rewritten before that one reads
- *  them, all else is handed on as it is, and parameters reach the plan. A proxy, as the methods of Spark's parsers
- *  differ from version to version. */
+ *  them, all else is handed on as it is, and parameters reach the plan. Where a function is misspelt, it says which is
+ *  meant. A proxy, as the methods of Spark's parsers differ from version to version. */
 public class RowParser implements InvocationHandler {
     private static final Pattern WORD = Pattern.compile("match_recognize", Pattern.CASE_INSENSITIVE);
     /** Spark 4.2.0 mixes up more (SPARK-58341). */
     private static final int MOST_POSITIONAL = 4;
     private final ParserInterface next;
     private final BiFunction rewrite;
+    private final Misspelt misspelt;
+    private final SparkSession session;
 
-    private RowParser(ParserInterface next, BiFunction rewrite) {
+    private RowParser(ParserInterface next, BiFunction rewrite, Misspelt misspelt, SparkSession session) {
         this.next = next;
         this.rewrite = rewrite;
+        this.misspelt = misspelt;
+        this.session = session;
     }
 
-    /** `rewrite`: from the text of a statement, and its parameters or null, to the text that the parser is to read. */
-    public static ParserInterface around(ParserInterface next, BiFunction rewrite) {
+    /** `rewrite`: from the text of a statement, and its parameters or null, to what `Rewritten` takes; `session`:
+     *  whose parser it is. */
+    public static ParserInterface around(
+            ParserInterface next, BiFunction rewrite, Misspelt misspelt, SparkSession session) {
         return (ParserInterface) Proxy.newProxyInstance(
-                ParserInterface.class.getClassLoader(), new Class[] {ParserInterface.class}, new RowParser(next, rewrite));
+                ParserInterface.class.getClassLoader(), new Class[] {ParserInterface.class},
+                new RowParser(next, rewrite, misspelt, session));
     }
 
     /** Whether a parser is one of these. */
@@ -49,20 +58,37 @@ public class RowParser implements InvocationHandler {
 
     public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
         String name = method.getName();
-        if (name.equals("parsePlan") || name.equals("parsePlanWithParameters") || name.equals("parseQuery")) {
-            String text = (String) arguments[0];
-            Object given = arguments.length > 1 ? arguments[1] : null;
-            if (WORD.matcher(text).find() || isMixedUp(given)) {
-                arguments[0] = this.rewrite.apply(text, given);
-            }
+        if (!name.equals("parsePlan") && !name.equals("parsePlanWithParameters") && !name.equals("parseQuery")) {
+            return this.hand(method, arguments);
         }
-        Object read;
+        String text = (String) arguments[0];
+        Object given = arguments.length > 1 ? arguments[1] : null;
+        LogicalPlan read;
+        if (WORD.matcher(text).find() || isMixedUp(given)) {
+            Rewritten rewritten = new Rewritten(text, (String) this.rewrite.apply(text, given));
+            arguments[0] = rewritten.text();
+            try {
+                read = (LogicalPlan) this.hand(method, arguments);
+            } catch (ParseException error) {
+                throw rewritten.of(error);
+            }
+            rewritten.place(read);
+        } else {
+            read = (LogicalPlan) this.hand(method, arguments);
+        }
+        // What a script calls may be made by an earlier one of its statements.
+        if (!(read instanceof CompoundBody)) {
+            this.misspelt.refuse(read, this.session.sessionState().catalog());
+        }
+        return name.equals("parsePlanWithParameters") ? bind(read, given) : read;
+    }
+
+    private Object hand(Method method, Object[] arguments) throws Throwable {
         try {
-            read = method.invoke(this.next, arguments);
+            return method.invoke(this.next, arguments);
         } catch (InvocationTargetException error) {
             throw error.getCause();
         }
-        return name.equals("parsePlanWithParameters") ? bind((LogicalPlan) read, arguments[1]) : read;
     }
 
     /** Whether parameters may be in a wrong order, by now; the rewrite refuses them. */

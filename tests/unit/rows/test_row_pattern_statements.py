@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from patternlake.udfs.errors import PatternSyntaxError
+from patternlake.udfs.language.row_pattern.rewritten import Edit, Piece, Rewritten
 from patternlake.udfs.language.row_pattern.statements import Values, rewrite_statement
 
 
@@ -12,7 +15,7 @@ def rewritten(text: str, values: Values | None = None) -> str:
     """The statement with `C` for each clause, and `F(…)` for each function that has it."""
     text = text.replace("«", "MATCH_RECOGNIZE (").replace("»", ")")
     made = rewrite_statement(text, lambda clause: f"<{clause}>", values)
-    return made.replace("match_recognize(TABLE(SELECT * FROM ", "F(")
+    return made.text.replace("match_recognize(TABLE(SELECT * FROM ", "F(")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,7 @@ def test_a_clause_becomes_a_table_function(statement: str, wanted: str) -> None:
     ],
 )
 def test_other_statements_stay_as_they_are(statement: str) -> None:
-    assert rewrite_statement(statement, lambda clause: f"<{clause}>") == statement
+    assert rewrite_statement(statement, lambda clause: f"<{clause}>").text == statement
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_subqueries_become_columns_of_the_input(expression: str, columns: list[s
         made = rewrite_statement(f"SELECT * FROM u MATCH_RECOGNIZE ({clause})", lambda text: f"<{text}>")
         named = "".join(f", {sql} AS __patternlake_subquery_{number}" for number, sql in enumerate(columns))
         wanted = named.replace("F(", "match_recognize(TABLE(SELECT * FROM ")
-        assert made == f"SELECT * FROM match_recognize(TABLE(SELECT *{wanted} FROM u), <{clause}>)"
+        assert made.text == f"SELECT * FROM match_recognize(TABLE(SELECT *{wanted} FROM u), <{clause}>)"
 
 
 def test_a_clause_behind_a_joins_condition_is_refused() -> None:
@@ -142,3 +145,34 @@ def test_a_parameter_without_a_value_is_named(statement: str, wanted: str) -> No
     with pytest.raises(PatternSyntaxError) as error:
         rewritten(statement, Values(positional=["1"]))
     assert wanted in str(error.value)
+
+
+def test_a_place_of_a_rewritten_statement_is_one_of_the_users() -> None:
+    clause = "(MEASURES :p AS n PATTERN (a b?) DEFINE a AS x > (SELECT max(x) FROM u))"
+    text = f"SELECT :p,\n x FROM (SELECT * FROM t MATCH_RECOGNIZE {clause} m) MATCH_RECOGNIZE {clause} WHERE :p LIMT 3"
+    made = rewrite_statement(text, lambda clause: f"<{clause}>", Values({"p": "-123456"}))
+    copied = 0
+    for piece, following in pairwise(made.pieces):
+        if piece.is_copied:
+            size = following.begin - piece.begin
+            copied += size
+            assert text[piece.place : piece.place + size] == made.text[piece.begin : following.begin]
+    assert copied == len("SELECT :p,\n x FROM (SELECT * FROM t m) WHERE :p LIMT 3")
+    assert made.pieces[-1] == Piece(len(made.text), len(text), True)
+    assert made.locate(len(made.text)) == len(text)
+    for word, there in {"x FROM": "x FROM", "t), ": "t MATCH", " m)": " m)", "WHERE": "WHERE", "LIMT": "LIMT"}.items():
+        assert made.locate(made.text.index(word)) == text.index(there), word
+    # What was put in belongs to what it was made of.
+    calls = [made.text.index("match_recognize"), made.text.rindex("match_recognize")]
+    assert [made.locate(call) for call in calls] == [text.index("(SELECT * FROM t"), text.index("t MATCH")]
+    assert made.locate(made.text.rindex("<MEASURES (-123456)") + 30) == text.rindex("MATCH_RECOGNIZE")
+    assert made.locate(made.text.index("(SELECT max")) == text.rindex("(SELECT max")
+
+
+def test_edits_of_an_edited_text_are_traced_to_the_first() -> None:
+    once = Rewritten.of("abcdef").edit([Edit(1, 3, "12345", 1), Edit(4, 4, "67", 4)])
+    assert once.text == "a12345d67ef"
+    twice = once.edit([Edit(0, 0, "<<", 0), Edit(3, 7, "--", 4), Edit(8, 9, "", 8)])
+    assert twice.text == "<<a12--6ef"
+    assert [twice.locate(offset) for offset in range(len(twice.text) + 1)] == [0, 0, 0, 1, 1, 1, 1, 4, 4, 5, 6]
+    assert Rewritten.of("").edit([]) == Rewritten("", (Piece(0, 0, True),))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from patternlake.udfs.errors import PatternLakeError, PatternSyntaxError
 from patternlake.udfs.language.row_pattern.parser import parse_clause
+from patternlake.udfs.language.row_pattern.rewritten import Edit, Rewritten
 from patternlake.udfs.language.row_pattern.tokens import CLOSING, OPENING, Token, find_closing, tokens_of
 
 _WORD = "MATCH_RECOGNIZE"
@@ -45,7 +46,7 @@ class Values:
     positional: Sequence[str] = ()
 
 
-def rewrite_statement(text: str, literal: Callable[[str], str], values: Values | None = None) -> str:
+def rewrite_statement(text: str, literal: Callable[[str], str], values: Values | None = None) -> Rewritten:
     """Rewrite a statement for a parser that does not know the clause.
 
     Parameters
@@ -59,7 +60,7 @@ def rewrite_statement(text: str, literal: Callable[[str], str], values: Values |
 
     Returns
     -------
-    str
+    Rewritten
         The statement with table functions in the place of clauses; the same text if it has none.
 
     Raises
@@ -69,25 +70,26 @@ def rewrite_statement(text: str, literal: Callable[[str], str], values: Values |
 
     Examples
     --------
-    >>> rewrite_statement("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a)) AS m", lambda clause: f"'{clause}'")
+    >>> rewrite_statement("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a)) AS m", lambda clause: f"'{clause}'").text
     "SELECT * FROM match_recognize(TABLE(SELECT * FROM t), 'PATTERN (a)') AS m"
     """
-    return _rewrite(_bind(text, values or Values()), literal, inside=False)
+    bound = Rewritten.of(text).edit(_bind(text, values or Values()))
+    return bound.edit(_rewrite(bound.text, literal, inside=False))
 
 
-def _bind(text: str, values: Values) -> str:
+def _bind(text: str, values: Values) -> list[Edit]:
     """Write the values of parameters into a statement that has clauses."""
     try:
         tokens = tokens_of(text)
     except PatternSyntaxError:
-        return text  # which Spark says in its own words
+        return []  # which Spark says in its own words
     clauses = [range(at + 1, _require_closing(text, tokens, at + 1)) for at in _find_clauses(tokens)]
     if not clauses:
-        return text
+        return []
     # A question mark of a pattern is a quantifier.
     in_pattern = {place for clause in clauses for place in _find_pattern(tokens, clause)}
     in_clause = {place for clause in clauses for place in clause}
-    pieces, written, question = [], 0, 0
+    edits, question = [], 0
     for at, token in enumerate(tokens):
         end = token.end
         if token.sign == "?" and at not in in_pattern:
@@ -104,9 +106,8 @@ def _bind(text: str, values: Values) -> str:
         if value is None:
             raise PatternSyntaxError(f"{shown} has no value; {how}", text, token.start, end)
         # Of a minus in front, a negative number would make a comment.
-        pieces += [text[written : token.start], f"({value})" if value.startswith("-") else value]
-        written = end
-    return "".join([*pieces, text[written:]])
+        edits.append(Edit(token.start, end, f"({value})" if value.startswith("-") else value, token.start))
+    return edits
 
 
 def _find_clauses(tokens: Sequence[Token]) -> Iterator[int]:
@@ -134,13 +135,13 @@ def _names_parameter(tokens: Sequence[Token], at: int) -> bool:
     return before.word in _BEFORE_VALUE
 
 
-def _rewrite(text: str, literal: Callable[[str], str], *, inside: bool) -> str:
+def _rewrite(text: str, literal: Callable[[str], str], *, inside: bool) -> list[Edit]:
     """Rewrite a statement, or what is `inside` of one: a relation."""
     try:
         tokens = tokens_of(text)
     except PatternSyntaxError:
-        return text  # which Spark says in its own words
-    calls: list[tuple[int, int, str]] = []
+        return []  # which Spark says in its own words
+    calls: list[tuple[int, list[Edit]]] = []
     at = 0
     while at < len(tokens):
         begin = _relation(tokens, at, inside=inside)
@@ -149,29 +150,31 @@ def _rewrite(text: str, literal: Callable[[str], str], *, inside: bool) -> str:
             continue
         close = _require_closing(text, tokens, at + 1)
         _check_relation(text, tokens, begin, at)
-        start = tokens[begin].start
+        start, end = tokens[begin].start, tokens[at - 1].end
         while calls and calls[-1][0] >= start:
             calls.pop()  # a clause in the relation, which is rewritten with it
-        relation = _rewrite(text[start : tokens[at - 1].end], literal, inside=True)
-        clause = text[tokens[at + 1].end : tokens[close].start]
-        columns = "".join(f", {sql}" for sql in _move_subqueries(clause, literal))
-        call = f"match_recognize(TABLE(SELECT *{columns} FROM {relation}), {literal(clause)})"
-        calls.append((start, tokens[close].end, call))
+        relation = [edit.shift(start) for edit in _rewrite(text[start:end], literal, inside=True)]
+        inside_begin = tokens[at + 1].end
+        clause = text[inside_begin : tokens[close].start]
+        columns = [(f", {sql}", inside_begin + place) for sql, place in _move_subqueries(clause, literal)]
+        written = [("match_recognize(TABLE(SELECT *", start), *columns, (" FROM ", start)]
+        head = [Edit(start, start, one, place) for one, place in written]
+        tail = Edit(end, tokens[close].end, f"), {literal(clause)})", tokens[at].start)
+        calls.append((start, [*head, *relation, tail]))
         at = close + 1
-    pieces, written = [], 0
-    for start, end, call in calls:
-        pieces += [text[written:start], call]
-        written = end
-    return "".join([*pieces, text[written:]])
+    return [edit for _, edits in calls for edit in edits]
 
 
-def _move_subqueries(clause: str, literal: Callable[[str], str]) -> list[str]:
-    """The columns of the input that are a clause's subqueries."""
+def _move_subqueries(clause: str, literal: Callable[[str], str]) -> list[tuple[str, int]]:
+    """The columns of the input that are a clause's subqueries, and where these stand."""
     try:
         subqueries = parse_clause(clause).subqueries if "select" in clause.lower() else ()
     except PatternLakeError:
         return []  # which is said where the clause is planned
-    return [f"{_rewrite(one.sql, literal, inside=False)} AS {one.column}" for one in subqueries]
+    return [
+        (f"{Rewritten.of(one.sql).edit(_rewrite(one.sql, literal, inside=False)).text} AS {one.column}", one.span.start)
+        for one in subqueries
+    ]
 
 
 def _relation(tokens: Sequence[Token], at: int, *, inside: bool) -> int | None:
