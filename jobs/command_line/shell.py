@@ -37,9 +37,10 @@ def converse(answer: Callable[[str], object], tell: Callable[[str], None]) -> No
     while True:
         try:
             line = input(PROMPT if statements.empty else GOING_ON)
-            if statements.empty and (word := line.strip().rstrip(";").rstrip().lower()) in (*_LEAVING, "help"):
-                if word in _LEAVING:
-                    break
+            word = _read_word(line) if statements.empty else None
+            if word in _LEAVING:
+                break
+            if word is not None:
                 tell(HELP)
                 continue
             for statement in statements.add(line):
@@ -53,13 +54,33 @@ def converse(answer: Callable[[str], object], tell: Callable[[str], None]) -> No
     with_history()
 
 
-def read(lines: Iterable[str]) -> Iterator[str]:
-    """The statements of a text that comes line by line, the last one with or without its semicolon."""
+def read(lines: Iterable[str], tell: Callable[[str], None]) -> Iterator[str]:
+    """Read the statements of a text that comes line by line, until it ends or says exit.
+
+    Parameters
+    ----------
+    lines
+        The text; its last statement needs no semicolon.
+    tell
+        Shows what is no statement.
+    """
     statements = Statements()
     for line in lines:
+        word = _read_word(line) if statements.empty else None
+        if word in _LEAVING:
+            return
+        if word is not None:
+            tell(HELP)
+            continue
         yield from statements.add(line)
     if rest := statements.rest():
         yield rest
+
+
+def _read_word(line: str) -> str | None:
+    """Return the word of a line that is for the shell, not for Spark; None where it has none."""
+    word = line.strip().rstrip(";").rstrip().lower()
+    return word if word in (*_LEAVING, "help") else None
 
 
 def _history() -> Callable[[], None]:

@@ -46,10 +46,14 @@ class Statements:
     def rest(self) -> str:
         """What no semicolon has ended yet, and forget it; empty where that is nothing but comments."""
         text, self._text = self._text.strip(), ""
-        pieces = _PIECE.finditer(text)
-        return text if any(piece["quoted"] or (piece["plain"] or "").strip() for piece in pieces) else ""
+        return "" if _is_comment(text) else text
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has been begun."""
-        return not self._text.strip()
+        """Whether nothing has been begun, but for comments that have ended."""
+        return _is_comment(self._text) and not any(piece["open"] is not None for piece in _PIECE.finditer(self._text))
+
+
+def _is_comment(text: str) -> bool:
+    """Whether a text has nothing but comments."""
+    return not any(piece["quoted"] or (piece["plain"] or "").strip() for piece in _PIECE.finditer(text))

@@ -140,6 +140,21 @@ def test_what_was_typed_can_be_brought_back_in_the_next_shell(tmp_path: Path) ->
     second.close()
 
 
+def piped(*lines: str) -> tuple[list[str], list[str]]:
+    """The statements of lines that come through a pipe, and what the shell says beside them."""
+    told: list[str] = []
+    return list(shell.read([f"{line}\n" for line in lines], told.append)), told
+
+
 def test_statements_of_a_pipe_need_no_last_semicolon() -> None:
-    assert list(shell.read(["SELECT 1; SELECT\n", "2;\n", "SELECT 3\n"])) == ["SELECT 1", "SELECT\n2", "SELECT 3"]
-    assert list(shell.read(["-- nothing\n"])) == []
+    assert piped("SELECT 1; SELECT", "2;", "SELECT 3") == (["SELECT 1", "SELECT\n2", "SELECT 3"], [])
+    assert piped("-- nothing") == ([], [])
+
+
+@pytest.mark.parametrize("leave", ["exit", "quit", " EXIT ; "])
+def test_words_for_the_shell_need_no_semicolon_in_a_pipe_either(leave: str) -> None:
+    assert piped("help", "SELECT 1;", "Help;", "", leave, "SELECT 2;") == (["SELECT 1"], [shell.HELP] * 2)
+    assert piped("SELECT 1;", "-- the end", leave, "SELECT 2;") == (["SELECT 1"], [])
+    # Inside of a statement they are its own.
+    assert piped("SELECT 1 AS", "help", ";") == (["SELECT 1 AS\nhelp"], [])
+    assert piped("/* not yet", leave, "*/ SELECT 2") == ([f"/* not yet\n{leave}\n*/ SELECT 2"], [])
