@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from patternlake.jobs.sources.errors import BadFileError
+from patternlake.jobs.sources.errors import HEADER, HEADER_ADVICE, BadFileError
 from patternlake.jobs.sources.parquet_footers import LACKS
 
-HEADER = "has the columns"
 FIELDS = "has no field"
 MISREAD = "would be misread"
 SEVERAL = "holds more than one JSON value on a line"
@@ -19,7 +18,7 @@ _ADVICE = {
         "put its columns right, make it a stream of its own, write `mergeSchema: true` in the source's options where "
         "files of Parquet may lack columns"
     ),
-    HEADER: "put its header right, or make it a stream of its own",
+    HEADER: HEADER_ADVICE,
     FIELDS: "put its fields right, read both names, as in coalesce(old, new), after a --rebuild",
     MISREAD: "write that option, put the file right",
     SEVERAL: "write `multiLine: true` in the source's options, put the line right",

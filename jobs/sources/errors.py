@@ -33,6 +33,9 @@ _JAVA_CLASS = re.compile(r"^(?:[\w$]+\.)+[\w$]+(?:Exception|Error): ")
 # How the reader of XES begins: file, then line or encoding.
 _PLACE = re.compile(r"(\S+?)(?:, (?=(?:after )?line \d)|: (?=encoding: ))(.*)", re.S)
 _LONGEST = 300
+HEADER = "has the columns"
+"""How the reason begins why a CSV file with another header is bad."""
+HEADER_ADVICE = "put its header right, or make files with these columns a stream of their own"
 
 
 class ChangedSourceError(SourceError):
@@ -67,6 +70,22 @@ def first_line(error: BaseException) -> str:
     """A message's first line that says something."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].partition(" SQLSTATE")[0] if lines else type(error).__name__
+
+
+def tell_header(there: Sequence[str], expected: Sequence[str]) -> str:
+    """Say what is wrong with the header of a CSV file.
+
+    Examples
+    --------
+    >>> tell_header(["at", "what", "who"], ["at", "what", "x"])
+    'has the columns at, what, who, expected at, what, x (new: who; missing: x)'
+    """
+    has, wants = ({column.lower() for column in columns} for columns in (there, expected))
+    new = [column for column in there if column.lower() not in wants]
+    missing = [column for column in expected if column.lower() not in has]
+    differences = [f"{how}: {', '.join(names)}" for how, names in (("new", new), ("missing", missing)) if names]
+    told = "; ".join(differences) or "in another order"
+    return f"{HEADER} {', '.join(there)}, expected {', '.join(expected)} ({told})"
 
 
 def explain(
@@ -109,8 +128,7 @@ def explain(
         )
     if _HEADER.search(text):
         file = _group(_HEADER_FILE, text)
-        reason = f"has the columns {', '.join(header(file))}, expected {', '.join(columns)}"
-        return BadFileError(stream, file, reason, "put its header right, or make it a stream of its own")
+        return BadFileError(stream, file, tell_header(header(file), columns), HEADER_ADVICE)
     if _CHANGE.search(text):
         version = _group(_VERSION, text)
         return ChangedSourceError(

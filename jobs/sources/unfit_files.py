@@ -15,8 +15,9 @@ from pyspark.sql import types as T
 
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.jobs.sources import json_lines, text_files
-from patternlake.jobs.sources.bad_files import FIELDS, HEADER
+from patternlake.jobs.sources.bad_files import FIELDS
 from patternlake.jobs.sources.csv_lines import Quotes
+from patternlake.jobs.sources.errors import tell_header
 from patternlake.jobs.sources.parquet_footers import missing_columns
 from patternlake.jobs.sources.places import as_read
 from patternlake.jobs.sources.source_files import SourceFiles
@@ -75,10 +76,9 @@ def _find_unfit_texts(
     encoding = source.configuration.encoding
     found: dict[str, str] = {}
     if source.kind == "csv" and source.has_odd_header(schema):
-        expected = ", ".join(schema.names)
         with ThreadPoolExecutor(_READERS) as pool:
-            headers = zip(files, pool.map(lambda file: ", ".join(source.header(file)), files), strict=True)
-        found = {file: f"{HEADER} {there}, expected {expected}" for file, there in headers if there != expected}
+            headers = zip(files, pool.map(source.header, files), strict=True)
+        found = {file: tell_header(there, schema.names) for file, there in headers if there != schema.names}
     if is_wide(encoding):
         places = {file: find_undecoded(text_files.chunks(source.spark, file), encoding) for file in files}
         return found | {file: place for file, place in places.items() if place is not None}
