@@ -51,6 +51,9 @@ class Checked:
         Files that would be left out, and what is wrong with each.
     ties
         What to say of events that only their names order; None where they are few.
+    repeats
+        What to say of rows that are the same as another in all columns; None where there are none, or the stream
+        knows events by their ids.
     """
 
     stream: str
@@ -64,6 +67,7 @@ class Checked:
     quarantined: Shown = Shown((), ())
     bad_files: tuple[tuple[str, str], ...] = ()
     ties: str | None = None
+    repeats: str | None = None
 
     def __str__(self) -> str:
         return "\n".join(as_text(self))
@@ -80,8 +84,7 @@ def as_text(found: Checked) -> Iterator[str]:
     yield f"  {read}: {found.accepted:,} would be events, {refused:,} would go to quarantine"
     for file, reason in found.bad_files:
         yield f"  file {file} {reason}; it would be left out"
-    if found.ties is not None:
-        yield f"  {found.ties}"
+    yield from (f"  {told}" for told in (found.ties, found.repeats) if told is not None)
     yield from _block("the first events:", found.events)
     yield from _block("quarantine, by reason:", found.refused, right=(1,))
     yield from _block("rows of it:", found.quarantined)

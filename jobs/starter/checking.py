@@ -17,7 +17,7 @@ from patternlake.jobs.ingest.ties import Ties, count_tied
 from patternlake.jobs.sources.columns import EventColumns
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.starter.checked import Checked, Shown
-from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.errors import ArgumentError, cut
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 SHOWN = 10
 """So many events, and so many rows for quarantine, are shown."""
+_LONGEST = 200
+"""So many characters of a row that has repeats are shown."""
 
 
 def choose_streams(configuration: Configuration, object: str | None = None) -> dict[str, StreamConfiguration]:
@@ -105,7 +107,7 @@ def _sum_up(name: str, stream: StreamConfiguration, source: str, found: Evaluate
         limited=limited,
         rows=sum(total.rows for total in found.totals.values()),
         accepted=accepted,
-        events=_events(found.prepared, stream),
+        events=_pick_events(found.prepared.where(F.col("reason").isNull()), stream, SHOWN),
         refused=Shown(
             ("reason", "rows", "such as"),
             tuple((reason, str(total.rows), total.sample) for reason, total in refused),
@@ -113,12 +115,33 @@ def _sum_up(name: str, stream: StreamConfiguration, source: str, found: Evaluate
         quarantined=_pick_refused(found.prepared),
         bad_files=tuple(sorted(found.bad_files.items())),
         ties=Ties(count_tied(found.prepared, stream), accepted).told(stream),
+        repeats=None if stream.event_id is not None else _tell_repeats(found.prepared, stream),
     )
 
 
-def _events(prepared: DataFrame, stream: StreamConfiguration) -> Shown:
-    """The first accepted rows, under the names of the event's columns."""
-    first = prepared.where(F.col("reason").isNull()).orderBy(*order_of(prepared.columns)).limit(SHOWN)
+def _tell_repeats(prepared: DataFrame, stream: StreamConfiguration) -> str | None:
+    """Say how many accepted rows are the same as another, with one of them; None where none is."""
+    good = prepared.where(F.col("reason").isNull())
+    alike = good.groupBy("hash").agg(F.count("*").alias("rows")).where("rows > 1")
+    (told,) = alike.agg(
+        F.sum(F.col("rows") - 1).alias("repeats"), F.max("rows").alias("rows"), F.max_by("hash", "rows").alias("hash")
+    ).collect()
+    if told["repeats"] is None:
+        return None
+    repeats, most = int(told["repeats"]), int(told["rows"])
+    shown = _pick_events(good.where(F.col("hash") == told["hash"]), stream, 1)
+    values = ("NULL" if value is None else value for value in shown.rows[0])
+    example = cut(", ".join(f"{title} {value}" for title, value in zip(shown.header, values, strict=True)), _LONGEST)
+    are = "row is the same as an earlier one" if repeats == 1 else "rows are the same as earlier ones"
+    return (
+        f"{repeats:,} {are} in all columns, such as {example} ({most:,} times); each would be an event of its own: "
+        "where rows come more than once, write `event_id:` in the stream with an expression that identifies an event"
+    )
+
+
+def _pick_events(accepted: DataFrame, stream: StreamConfiguration, most: int) -> Shown:
+    """The first of some accepted rows, under the names of the event's columns."""
+    first = accepted.orderBy(*order_of(accepted.columns)).limit(most)
     moment = F.concat(F.col("time").cast("string"), F.date_format("time", " XXX"))
     columns: dict[str, Column] = {"time": moment}
     if stream.probabilistic:

@@ -33,12 +33,13 @@ MOMENT_FORMATS = {
 """Patterns of Spark's datetimes that texts are tried with, each with what such a text looks like."""
 _REST, _REST_LOOK = "[.SSSSSS][ ][XXX][XX][z]", r"(\.\d{1,6})?( ?(Z|[+-]\d{2}:?\d{2}|[A-Z]{3,4}|[A-Z]\w+/\w+))?$"
 ZONED_FORMATS = {
-    pattern + _REST: look[:-1] + _REST_LOOK
+    pattern + _REST: look.removesuffix("$") + _REST_LOOK
     for pattern, look in {
-        **MOMENT_FORMATS,
+        **{one: look for one, look in MOMENT_FORMATS.items() if one.endswith(("H:mm", "H:mm:ss"))},
         "yyyy-MM-dd HH:mm": r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}$",
+        # As Java writes ISO 8601: seconds are left out where they are 0, which Spark's own cast does not read.
+        "yyyy-MM-dd'T'HH:mm[:ss]": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?$",
     }.items()
-    if pattern.endswith(("H:mm", "H:mm:ss"))
 }
 """Of texts that have parts of a second or a zone, some of them or all; tried where no pattern without these will do."""
 NULL_WORDS = ("NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "none", "nan", "NaN", r"\N", "-", "?", "")

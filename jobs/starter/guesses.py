@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from patternlake.delta_tables.quoting import literal
 from patternlake.jobs.configuration.values import RESERVED
 from patternlake.jobs.starter import role_words
 from patternlake.jobs.starter.column_facts import MOMENT_FORMATS, ZONED_FORMATS, ColumnFacts
@@ -177,7 +178,7 @@ def _as_moment(column: ColumnFacts) -> tuple[int, str, str] | None:
     if column.type == "string":
         if share(column, "day") >= _ENOUGH:
             return 4, column.expression, f"{told}; days without a time{_others(column, 'day')}"
-        if share(column, "moment") >= _ENOUGH:
+        if share(column, "moment") >= max(_ENOUGH, *(share(column, pattern) for pattern in ZONED_FORMATS)):
             return 1, column.expression, f"{told}; texts of times{_others(column, 'moment')}"
         for formats in (MOMENT_FORMATS, ZONED_FORMATS):
             fitting = [pattern for pattern in formats if share(column, pattern) >= _ENOUGH]
@@ -185,7 +186,7 @@ def _as_moment(column: ColumnFacts) -> tuple[int, str, str] | None:
                 pattern, *other = fitting
                 why = f"{told}; texts like {pattern}{_others(column, pattern)}"
                 why += f"; may be {' or '.join(other)} as well" if other else ""
-                expression = f"to_timestamp({column.expression}, '{pattern}')"
+                expression = f"to_timestamp({column.expression}, {literal(pattern)})"
                 return 2 if "H" in pattern else 4, expression, why
     if is_whole(column) and hint(column, role_words.TIME) >= 0:
         for unit, function in (

@@ -106,7 +106,9 @@ def test_from_a_table_to_an_answer(
     place = text.replace("# location: ./lake", "location: ./lake").replace("database: patternlake", "database: first")
     Path("shop.yaml").write_text(place)
     assert command("run", "all", "--conf", "shop.yaml") == 0, capsys.readouterr().err
-    summaries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    ran = capsys.readouterr()
+    assert ran.err == f"info: made a new lake at {tmp_path}/lake; there was none\n"
+    summaries = [json.loads(line) for line in ran.out.splitlines()]
     assert (summaries[0]["job"], summaries[0]["rows_out"]) == ("ingest", 6)
     stood = patternlake.status(spark, "shop.yaml")
     assert (stood[0].job, stood[0].object, stood[0].rows_out) == ("ingest", "clicks", 6)
@@ -184,6 +186,24 @@ def test_a_german_table_is_understood(
     assert "4 would be events, 0 would go to quarantine" in shown
     assert re.search(r"2026-11-28 09:00:00 Z +K1 +warenkorb +1019\.9$", shown, re.M)
     assert re.search(r"2026-12-01 10:05:00 Z +K2 +weg +NULL$", shown, re.M)
+
+
+@pytest.mark.processes
+def test_times_whose_seconds_are_left_out_where_they_are_0_are_understood(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "calls").mkdir()
+    times = ["2025-03-03T10:00+01:00", "2025-03-03T09:01Z", "2025-03-03T09:02:30Z", "2025-03-03T09:03:30.250Z"]
+    rows = [f"{at},u{n % 2},{what}" for n, (at, what) in enumerate(zip(times, "abab", strict=True))]
+    (tmp_path / "calls" / "1.csv").write_text("\n".join(["at,user,what", *rows]) + "\n")
+    assert command("init", "--files", "calls") == 0, capsys.readouterr().err
+    stream = written().streams["calls"]
+    assert stream.time == r"to_timestamp(at, 'yyyy-MM-dd\'T\'HH:mm[:ss][.SSSSSS][ ][XXX][XX][z]')"
+    capsys.readouterr()
+    assert command("check", "--conf", "patternlake.yaml") == 0, capsys.readouterr().err
+    shown = capsys.readouterr().out
+    assert "4 would be events, 0 would go to quarantine" in shown
+    assert re.findall(r"2025-03-03 (\S+) Z", shown) == ["09:00:00", "09:01:00", "09:02:30", "09:03:30.25"]
 
 
 def test_one_file_is_read_again_where_the_lake_has_come_to_lie_beside_it(
@@ -426,6 +446,29 @@ def test_check_shows_what_ingest_then_does_and_writes_nothing(
     reasons = spark.table("checked.quarantine").groupBy("reason").count().collect()
     assert {row["reason"]: row["count"] for row in reasons} == {"cast": 3, "time": 1, "name": 1, "corrupt": 1}
     assert re.search(r"corrupt +1 +the record could not be read", shown)
+
+
+@pytest.mark.processes
+def test_check_counts_rows_that_are_the_same_as_another(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = CONF.format(database="checked").replace("    timezone: Europe/Berlin\n", "")
+    text = text.replace("{header: true}", "{header: true, nullValue: NA}")
+    Path("shop.yaml").write_text(text)
+    assert command("check", "--conf", "shop.yaml") == 0, capsys.readouterr().err
+    assert "same as" not in capsys.readouterr().out
+    again = [",".join(CLICKS[row]) for row in (1, 1, 4)]
+    # Bad rows are no events, and so no repeats.
+    (files / "tuesday.csv").write_text("\n".join([HEADER, *again, *["never,eve,pay,1"] * 2]) + "\n")
+    assert command("check", "--conf", "shop.yaml") == 0, capsys.readouterr().err
+    assert (
+        "\n  3 rows are the same as earlier ones in all columns, such as time 2025-03-03 09:02:00 Z, key ben, name "
+        "cart, amount 5.0 (3 times); each would be an event of its own: where rows come more than once, write "
+        "`event_id:` in the stream with an expression that identifies an event\n"
+    ) in capsys.readouterr().out
+    Path("shop.yaml").write_text(text + "    event_id: concat(at, user, page)\n")
+    assert command("check", "--conf", "shop.yaml") == 0, capsys.readouterr().err
+    shown = capsys.readouterr().out
+    assert "same as" not in shown
+    assert re.search(r"repeat +3 ", shown)
 
 
 def test_check_tells_every_expression_that_does_not_fit(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

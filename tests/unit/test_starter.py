@@ -162,6 +162,16 @@ def test_some_texts_that_are_no_times_are_told() -> None:
     assert guess([reads_as("at", "moment", ROWS // 2)]).times == ()
 
 
+def test_of_two_ways_to_read_texts_the_one_that_reads_more_is_taken() -> None:
+    iso = "yyyy-MM-dd'T'HH:mm[:ss][.SSSSSS][ ][XXX][XX][z]"
+    some_without_seconds = ColumnFacts("at", "at", "string", ROWS, 0, 900, None, None, {"moment": ROWS - 9, iso: ROWS})
+    found = guess([some_without_seconds]).times[0]
+    assert found.expression == r"to_timestamp(at, 'yyyy-MM-dd\'T\'HH:mm[:ss][.SSSSSS][ ][XXX][XX][z]')"
+    assert "quarantine" not in found.why
+    nanoseconds = ColumnFacts("at", "at", "string", ROWS, 0, 900, None, None, {"moment": ROWS, iso: ROWS - 9})
+    assert guess([nanoseconds]).times[0].expression == "at"
+
+
 def test_two_readings_of_a_day_and_a_month_are_told() -> None:
     both = ColumnFacts("at", "at", "string", ROWS, 0, 900, None, None, {"dd/MM/yyyy": ROWS, "M/d/yyyy": ROWS})
     assert "may be M/d/yyyy as well" in guess([both]).times[0].why
