@@ -6,8 +6,11 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -32,6 +35,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
+NEW_LAKES = logging.getLogger("patternlake.new_lakes")
+"""Hears at level INFO of lakes that are made on purpose."""
+_CARRIER = log_name(migrations.CARRIER)
+_LOOKED_AT = 1000
+_SHOWN = 3
 
 
 def open_database(
@@ -92,7 +100,7 @@ def open_database(
     database = Database(spark, name, place.rstrip("/"))
     commit_conditionally(spark, registered)
     there = _on_disk(registered, database.location)
-    carried = folders is None or log_name(migrations.CARRIER) in folders
+    carried = folders is None or _CARRIER in folders
     with one_look({}):
         if there is not None:
             reader: DirectReader | None = _reader(there)
@@ -108,6 +116,27 @@ def open_database(
     return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)
 
 
+def tell_new_lake(database: Database) -> str:
+    """Say that a lake was made where there was none, and which lakes are in the folders beside it.
+
+    Parameters
+    ----------
+    database
+        One that was `made`. Elsewhere than on this machine's disk no other lakes are looked for.
+    """
+    told = f"made a new lake at {database.location}; there was none"
+    if has_scheme(database.location) and not database.location.startswith("file:"):
+        return told
+    path = Path(plain(unquote(database.location) if database.location.startswith("file:") else database.location))
+    with suppress(OSError):
+        folders = sorted(islice(path.parent.iterdir(), _LOOKED_AT))
+        others = [each for each in folders if each != path and (each / _CARRIER / "_delta_log").is_dir()]
+        if others:
+            shown = ", ".join(map(str, others[:_SHOWN])) + (", …" if len(others) > _SHOWN else "")
+            told += f". Lakes beside it: {shown}; if you mean one of them, put `location` right and delete the new one"
+    return told
+
+
 def reader_without_spark(location: str | None) -> DirectReader | None:
     """What reads the tables of a database that is there and up to date, without Spark; None where only Spark can.
 
@@ -120,7 +149,7 @@ def reader_without_spark(location: str | None) -> DirectReader | None:
     if location is None or (has_scheme(location) and not location.startswith("file:")):
         return None
     path = plain(unquote(location)) if location.startswith("file:") else os.path.abspath(location)
-    if not os.path.isdir(f"{path}/{log_name(migrations.CARRIER)}"):
+    if not os.path.isdir(f"{path}/{_CARRIER}"):
         return None
     reader = _directly(path)
     if reader is None:
@@ -137,7 +166,7 @@ def _on_disk(registered: str, location: str) -> str | None:
     if not registered.startswith("file:"):
         return None
     path = plain(unquote(location) if location.startswith("file:") else location)
-    tables = f"{path}/{log_name(migrations.CARRIER)}"
+    tables = f"{path}/{_CARRIER}"
     return path if os.path.isdir(tables) and direct_writer.possible(tables) else None
 
 

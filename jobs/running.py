@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from patternlake.delta_tables import workers
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.opening import open_database, tell_new_lake
 from patternlake.delta_tables.table_logs import Seen, UnreadableError, one_look
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.delta_tables.writer_lease import held_lease
@@ -96,6 +96,8 @@ def run(
     check_backfill(backfill, planned, rebuild=rebuild)
     workers.check(spark)
     database = open_database(spark, loaded.database, loaded.location, loaded.storage_options)
+    if database.made:
+        logger.warning("%s", tell_new_lake(database))
     with default_progress(spark) if progress is None else nullcontext(progress) as heard:
         summaries = perform(
             database, loaded, planned, rebuild=rebuild, backfill=backfill, progress=heard, side_by_side=side_by_side

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from patternlake.delta_tables import workers
 from patternlake.delta_tables.locations import plain
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.opening import NEW_LAKES, open_database, tell_new_lake
 from patternlake.delta_tables.quoting import identifier
 from patternlake.sql_ext import enabled
 from patternlake.sql_ext.answering import registering
@@ -75,7 +75,9 @@ def enable(
     """
     workers.check(spark)
     db = open_database(spark, database, location, storage_options)
-    if db.made and not create:
+    if db.made and create:
+        NEW_LAKES.info("%s", tell_new_lake(db))
+    elif db.made:
         warn_user(
             f"there was no database at {db.location}, so an empty one was made and is registered as '{database}'. "
             "patternlake.run(spark, configuration) fills it, given a configuration with this database and location. "

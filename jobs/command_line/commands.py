@@ -7,6 +7,7 @@ error says why; 2, the command was not understood; 130, interrupted at work.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -247,6 +248,7 @@ def run(
     only that. Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and the next run
     takes the batch over.
     """
+    from patternlake.delta_tables.opening import NEW_LAKES
     from patternlake.jobs.command_line.local_spark import spark_for
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.steps import check_backfill, steps
@@ -267,6 +269,7 @@ def run(
         if not planned:
             _tell(console, f"nothing is configured for {', '.join(jobs)} in {conf}")
             return
+        NEW_LAKES.setLevel(logging.INFO)
         with spark_for(configuration, create=True, verbose=verbose) as spark:
             # SIGTERM, from a supervisor or a container's end, is Ctrl-C here; Spark has set that up to cancel its work.
             signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
@@ -418,7 +421,8 @@ def sql(
                 )
                 return
             told = [
-                _answer_statement(spark, statement, format, console, verbose) for statement in shell.read(sys.stdin)
+                _answer_statement(spark, statement, format, console, verbose)
+                for statement in shell.read(sys.stdin, lambda line: _tell(console, line))
             ]
     if not all(told):
         raise typer.Exit(1)

@@ -61,6 +61,24 @@ def test_a_location_without_a_database_is_told_with_the_way_out(
     spark.sql("DROP DATABASE enabled_empty CASCADE")
 
 
+def test_a_run_that_makes_a_lake_says_so_and_names_those_beside_it(
+    spark: SparkSession, folder: Path, lakes: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    conf = folder / "mistyped.yaml"
+    place = folder / "enabled_frist"
+    (folder / "nothing").mkdir()
+    source = "{source: {format: csv, path: nothing, options: {header: true}}, schema: at STRING, time: at, name: at}"
+    conf.write_text(f"database: enabled_mistyped\nlocation: {place}\nstreams:\n  some: {source}\n")
+    patternlake.run(spark.newSession(), conf, "ingest")
+    (told,) = (each for each in caplog.messages if "new lake" in each)
+    assert told.startswith(f"made a new lake at {place}; there was none. Lakes beside it: {folder / lakes[0]}, ")
+    assert f"{folder / lakes[1]}" in told
+    assert told.endswith("; if you mean one of them, put `location` right and delete the new one")
+    patternlake.run(spark.newSession(), conf, "ingest")
+    assert sum("new lake" in each for each in caplog.messages) == 1
+    spark.sql("DROP DATABASE enabled_mistyped CASCADE")
+
+
 def test_the_database_is_the_current_one_unless_another_was_chosen(
     spark: SparkSession, folder: Path, lakes: tuple[str, str]
 ) -> None:
