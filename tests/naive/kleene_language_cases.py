@@ -418,4 +418,10 @@ BEGUN = (
     Begun(ANY, "a & b{2}", "b1 a2", ("b1 ? a", "a2 ? b")),
     Begun(ANY, "(a ; d) | (a AS f ; b ; c)", "a1 b2", ("a1 b2 ? c",)),
     Begun(ANY, "a ; b ; c WHERE COUNT(b.x) > 5", "a1 b2 c3", (), "next", "all"),
+    Begun(ANY, "(a ; b)+ ; c", "a1 b2 a3", ("a1 b2 ? c", "a3 ? b"), "next", "all"),
+    Begun(ANY, "(a ; b){2} ; c", "a1 b2 a3", ("a1 b2 a3 ? b", "a3 ? b"), "next", "all"),
+    Begun(ANY, "(a ; b)+ ; !x ; c", "a1 b2 x3", ("a1 ? b",), "next", "all"),
+    Begun(ANY, "(a ; b)+ ; !x ; c", "a1 b2 x3 a4", ("a1 b2 a4 ? b", "a4 ? b"), "next", "all"),
+    Begun(ANY, "x ; (a ; b)* ; c", "x1 a2", ("x1 a2 ? b",), "next", "all"),
+    Begun(ANY, "(a+){2} ; c", "a1 a2", ("a1 a2 ? c", "a2 ? a"), "next", "all"),
 )

@@ -128,8 +128,8 @@ def test_near_misses_of_every_choice(lake: SketchLake) -> None:
         ({"A": [13], "B": [16]}, "D", False, 3),
     ]
     assert [row["deadline"] is None for row in rows] == [False, True, True, False, False]
-    (error,) = lake.errors([pattern(stream, "A ; (B ; C)+", repetition="all", partial=True)])
-    assert "does not take a repeated group" in error
+    (error,) = lake.errors([pattern(stream, "A ; (B | C)+", repetition="all", partial=True)])
+    assert "takes no '|', OF, '?', '*' and no further group in a repeated group" in error
 
 
 def test_greedy_policies_take_the_whole_grammar(lake: SketchLake) -> None:

@@ -8,9 +8,10 @@ a match or something rules it out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice, product
+from typing import NoReturn
 
 import numpy as np
 
@@ -20,10 +21,10 @@ from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import bindings
 from patternlake.udfs.kleene.kernels.bindings import Rows
 from patternlake.udfs.kleene.kernels.walking import nearest_of_each
+from patternlake.udfs.kleene.kernels.walks import ENOUGH, SHORT, UNTOUCHED
 from patternlake.udfs.kleene.linearizations import MOST_LINEARIZATIONS, Gap, Linearization
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.rounds import repeated_groups
-from patternlake.udfs.kleene.ways import ALL, EVENT, Step, Way, join_steps, ways_of
+from patternlake.udfs.kleene.ways import ALL, ANY, EVENT, ROUNDS, Step, Way, join_steps, ways_of
 from patternlake.udfs.language.query import operands
 
 WHOLE = -1
@@ -43,14 +44,17 @@ class Beginning:
         The operand that is awaited behind them; `WHOLE` where there is none.
     came
         How far the last of them stands in the text of the whole way.
-    short
-        The operand among them that has fewer events than it needs, so that nothing comes behind it; or None.
+    last
+        Operands of a repetition among them that has too few events, or rounds, so that nothing comes behind it.
+    at_hand
+        As of `walking.nearest_of_each`.
     """
 
     way: Way
     awaited: int
     came: int
-    short: int | None = None
+    last: frozenset[int] = frozenset()
+    at_hand: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def rank(self) -> tuple[bool, int, int, int]:
@@ -64,17 +68,19 @@ def beginnings_of(pattern: KleenePattern) -> list[Beginning]:
     Raises
     ------
     UnsupportedOperatorError
-        There are more than `MOST_LINEARIZATIONS`; the pattern has a repeated group.
+        There are more than `MOST_LINEARIZATIONS`; a round of a repeated group may leave out an operand.
     """
     query = pattern.query
-    for group in repeated_groups(query.pattern):
-        span, message = group.item.span, "partial => true with skip_till_any does not take a repeated group"
-        advice = "ask with policy => 'skip_till_next' or 'strict'"
-        raise UnsupportedOperatorError(f"{message}; {advice}", query.text, span.start, span.end)
     number_of = {id(one.event): one.number - 1 for one in operands.number(query)}
     repeated = frozenset(n for n, one in enumerate(pattern.operands) if one.repeated and not one.negated)
     found: list[Beginning] = []
     for way in ways_of(query, number_of, repeated):
+        if any(_may_leave_out(step.parts[0]) for step in way.root.walk() if step.kind == ROUNDS):
+            _refuse(
+                pattern,
+                "partial => true with skip_till_any takes no '|', OF, '?', '*' and no further group in a repeated "
+                "group",
+            )
         written = sorted(way.order.operands)
         # What is complete is no near miss, whatever must be absent.
         found.append(Beginning(replace(way, order=replace(way.order, gaps=())), WHOLE, len(written)))
@@ -86,9 +92,14 @@ def beginnings_of(pattern: KleenePattern) -> list[Beginning]:
                 gaps=gaps_at(way.order, frozenset(inside), part.awaited),
             )
             came = 1 + written.index(max(inside))
-            found.append(Beginning(Way(order, frozenset(), part.step), part.awaited, came, part.short))
+            own = Way(order, frozenset(), part.step)
+            found.append(Beginning(own, part.awaited, came, part.last, part.at_hand))
             if len(found) > MOST_LINEARIZATIONS:
-                _refuse(pattern)
+                _refuse(
+                    pattern,
+                    f"'&', OF, '|' and '?' let this pattern begin in more than {MOST_LINEARIZATIONS} ways, each of "
+                    "which partial => true with skip_till_any looks for",
+                )
     return sorted(found, key=lambda one: one.rank)
 
 
@@ -147,18 +158,18 @@ def _rows(pattern: KleenePattern, beginning: Beginning, stream: Stream, begins: 
     """Of each start the nearest choices for a beginning."""
 
     def fits(rows: Rows) -> BoolArray:
-        if beginning.short is None:
+        if not beginning.last:
             return np.ones(len(rows), np.bool_)
         # Under '&' something may have come behind what has too few, which ends it.
         match = np.repeat(np.arange(len(rows)), np.diff(rows.offsets))
-        own = rows.operands == beginning.short
+        own = np.isin(rows.operands, list(beginning.last))
         first = np.full(len(rows), ENDLESS)
         np.minimum.at(first, match[own], rows.events[own])
         holds = np.ones(len(rows), np.bool_)
         holds[match[~own & (rows.events > first[match])]] = False
         return holds
 
-    return nearest_of_each(pattern, beginning.way, stream, begins, fits)
+    return nearest_of_each(pattern, beginning.way, stream, begins, fits, beginning.at_hand)
 
 
 def _nearest(rows: Rows) -> Rows:
@@ -175,18 +186,23 @@ def _nearest(rows: Rows) -> Rows:
 
 @dataclass(frozen=True)
 class _Part:
-    """Steps that a way may begin with, the operand awaited behind them, and the one that has too few, or None."""
+    """Steps that a way may begin with, the operand awaited behind them, and what is in `Beginning`."""
 
     step: Step
     awaited: int
-    short: int | None = None
+    last: frozenset[int] = frozenset()
+    at_hand: Mapping[int, int] = field(default_factory=dict)
 
 
 def _begun(step: Step) -> Iterator[_Part]:
     """What a step begins with that is not all of it, some of it at least."""
     if step.kind == EVENT:
         if step.least > 1:
-            yield _Part(replace(step, most=step.least - 1, least=1), step.operand, step.operand)
+            short = replace(step, most=step.least - 1, least=1, optional=False)
+            yield _Part(short, step.operand, frozenset({step.operand}))
+        return
+    if step.kind == ROUNDS:
+        yield from _begun_in_rounds(step)
         return
     if step.kind == ALL:
         yield from _begun_beside(step)
@@ -200,6 +216,25 @@ def _begun(step: Step) -> Iterator[_Part]:
             yield _Part(join_steps(step.kind, before), awaited)
 
 
+def _begun_in_rounds(step: Step) -> Iterator[_Part]:
+    """The same of a repeated group: too few rounds, a first one that is not complete, or such a one behind others."""
+    (inner,) = step.parts
+    least = {one.operand: one.least for one in inner.walk() if one.kind == EVENT}
+    everything = frozenset(least)
+    if step.least > 1:
+        yield _Part(replace(step, least=1, most=step.least - 1, optional=False), _first_needed([inner]), everything)
+    for one in _begun(inner):
+        taken = {part.operand: part.least == least[part.operand] for part in one.step.walk() if part.kind == EVENT}
+        until = min(taken) if step.until >= 0 else -1
+        first = replace(step, parts=(one.step,), least=1, most=1, until=until, optional=False)
+        yield _Part(first, one.awaited, everything)
+        if step.most != 1:
+            at_hand = {
+                number: UNTOUCHED if number not in taken else ENOUGH if taken[number] else SHORT for number in least
+            }
+            yield _Part(replace(step, least=1, optional=False), one.awaited, everything, at_hand)
+
+
 def _begun_beside(step: Step) -> Iterator[_Part]:
     """The same of parts in any order: of each nothing, something or all."""
     # So many are refused in any case.
@@ -207,28 +242,36 @@ def _begun_beside(step: Step) -> Iterator[_Part]:
     choices = [[None, _Part(part, WHOLE), *begun] for part, begun in zip(step.parts, begun_of, strict=True)]
     for chosen in product(*choices):
         begun = [one for one in chosen if one is not None]
-        short = [one.short for one in begun if one.short is not None]
+        last = [one for one in begun if one.last]
         awaits = [
             _first_needed([part]) if one is None else one.awaited for part, one in zip(step.parts, chosen, strict=True)
         ]
         awaited = next((one for one in awaits if one != WHOLE), WHOLE)
         # What has too few comes last, which no two of them can.
-        if begun and awaited != WHOLE and len(short) < 2:
-            yield _Part(join_steps(ALL, [one.step for one in begun]), awaited, next(iter(short), None))
+        if begun and awaited != WHOLE and len(last) < 2:
+            made = join_steps(ALL, [one.step for one in begun])
+            yield replace(last[0] if last else begun[0], step=made, awaited=awaited)
 
 
 def _first_needed(steps: Sequence[Step]) -> int:
     """The first operand that steps need which have not begun."""
-    events = (one for step in steps for one in step.walk() if one.kind == EVENT)
-    return next((one.operand for one in events if not one.optional), WHOLE)
+    for step in steps:
+        if not step.optional:
+            found = step.operand if step.kind == EVENT else _first_needed(step.parts)
+            if found != WHOLE:
+                return found
+    return WHOLE
 
 
-def _refuse(pattern: KleenePattern) -> None:
-    span = pattern.query.pattern.span
-    raise UnsupportedOperatorError(
-        f"'&', OF, '|' and '?' let this pattern begin in more than {MOST_LINEARIZATIONS} ways, each of which "
-        "partial => true with skip_till_any looks for; ask with policy => 'skip_till_next' or 'strict', or split it",
-        pattern.query.text,
-        span.start,
-        span.end,
+def _may_leave_out(inner: Step) -> bool:
+    """Whether a round may have no event of some operand, or has rounds of its own."""
+    return any(
+        step.kind in (ANY, ROUNDS) or (step.kind == ALL and step.least < len(step.parts)) or step.least == 0
+        for step in inner.walk()
     )
+
+
+def _refuse(pattern: KleenePattern, why: str) -> NoReturn:
+    text, span = pattern.query.text, pattern.query.pattern.span
+    advice = "ask with policy => 'skip_till_next' or 'strict'"
+    raise UnsupportedOperatorError(f"{why}; {advice}", text, span.start, span.end)

@@ -9,7 +9,6 @@ import test_kept_patterns
 from naive.absence_random import Pattern, random_events
 from naive.kleene import Event
 from naive.kleene_begun import near_misses
-from naive.kleene_begun_any import near_misses as near_misses_of_choices
 from naive.kleene_kernels import compiled, events_of, rows_of
 from naive.kleene_orders import UndefinedError
 from naive.kleene_random import TYPES, Language
@@ -243,54 +242,10 @@ def test_near_misses_of_groups_and_of_every_place_to_stop_are_those_of_the_oracl
     assert sum(check(rng, form) for _ in range(60)) > 20
 
 
-def check_choices(rng: random.Random) -> bool:
-    """The same of any choice of events, over several partitions."""
-    repetition = "maximal"
-    if rng.random() < 0.4:
-        text = Pattern(rng, scan=False).text
-        streams = [random_events(rng, rng.randint(0, 7)) for _ in range(2)]
-        streams = [
-            [Event(e.position, e.time, e.name, {**e.values, "n": 1, "s": "a"}) for e in events] for events in streams
-        ]
-    else:
-        forms = [form for form in FORMS if form not in ("group", "steering") and rng.random() < 0.5]
-        asked = Language(rng, policy="skip_till_any", forms=[*forms, "all"])
-        text, repetition = asked.text, asked.repetition
-        streams = [language_events(rng, rng.randint(0, 7)) for _ in range(2)]
-    try:
-        made, rows = begun(text, streams, "skip_till_any", "next", repetition)
-        wanted = [
-            (key, repr(row), missing)
-            for key, events in enumerate(streams)
-            for row, missing in near_misses_of_choices(text, events, KNOWN)
-        ]
-    except (PatternError, ArgumentError, UndefinedError):
-        return False
-    told = [(key, row, missing) for key, (row, missing) in zip(made.matches.key.tolist(), rows, strict=True) if missing]
-    assert sorted(told) == sorted(wanted), (text, repetition, streams)
-    complete = [(key, row) for key, (row, missing) in zip(made.matches.key.tolist(), rows, strict=True) if not missing]
-    given = events_of(streams, KNOWN)
-    pattern = compiled(text, KNOWN, policy="skip_till_any", repetition=repetition)
-    assert complete == [(key, repr(row)) for key, row in rows_of(match_events(pattern, given))]
-    return True
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_near_misses_of_choices_are_those_of_the_oracle(seed: int) -> None:
-    rng = random.Random(seed)
-    assert sum(check_choices(rng) for _ in range(100)) > 70
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 150))
 def test_many_more_near_misses(seed: int) -> None:
     test_near_misses_are_those_of_the_oracle(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 150))
-def test_many_more_near_misses_of_choices(seed: int) -> None:
-    test_near_misses_of_choices_are_those_of_the_oracle(seed)
 
 
 @pytest.mark.slow
@@ -356,29 +311,3 @@ def test_near_misses_count_as_rows(policy: str) -> None:
         limited(truncate=False)
     cut = limited(truncate=True)
     assert (cut.missing.tolist(), cut.matches.first_position.tolist(), cut.matches.truncated) == ([-1, 1], [1, 3], True)
-
-
-def test_choices_are_not_listed() -> None:
-    """Fifty thousand A's before as many B's, and a run of B's that something rules out, have no end of choices."""
-    half = 50_000
-    events = [Event(at + 1, at * MINUTE, "A" if at < half else "B", {}) for at in range(2 * half)]
-    made, rows = begun("A ; B ; C", [events], "skip_till_any")
-    assert len(rows) == half
-    assert set(made.matches.last_position.tolist()) == {half + 1}
-    some = [*events[half - 1 : half + 40], Event(2 * half + 1, 2 * half * MINUTE, "X", {})]
-    _, rows = begun("A ; B+ ; !X ; C", [some], "skip_till_any")
-    assert [missing for _, missing in rows] == ["B"]
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("A ; (B ; C)+", "does not take a repeated group"),
-        (" & ".join("ABCDEFGHI"), "begin in more than 500 ways"),
-        (" & ".join(f"A AS a{at}" for at in range(40)), "begin in more than 500 ways"),
-    ],
-)
-def test_what_has_no_near_misses_is_refused(text: str, wanted: str) -> None:
-    pattern = compiled(text, TYPES, repetition="all")
-    with pytest.raises(PatternError, match=wanted):
-        check_partial(pattern, "skip_till_any")

@@ -7,7 +7,7 @@ in `scans`; conditions of other forms, absences and aggregates of what comes out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -91,7 +91,12 @@ def walk_ways(pattern: KleenePattern, stream: Stream, keeper: Keeper, begins: Bo
 
 
 def nearest_of_each(
-    pattern: KleenePattern, way: Way, stream: Stream, begins: BoolArray, fits: Callable[[Rows], BoolArray]
+    pattern: KleenePattern,
+    way: Way,
+    stream: Stream,
+    begins: BoolArray,
+    fits: Callable[[Rows], BoolArray],
+    at_hand: Mapping[int, int],
 ) -> Rows:
     """Of each start that has any a match of a way, or several, and the nearest is among them: of two that one which has
     the earlier event where they differ first, and before any match those that begin with it.
@@ -101,18 +106,21 @@ def nearest_of_each(
     pattern, stream
         What is matched.
     way
-        Without repeated groups.
+        The way.
     begins
         As of `matching.match_events`.
     fits
         Which of some matches count.
+    at_hand
+        For operands of a repeated group, what each is to have taken in its last round (`walks.SHORT`), which is not
+        complete; empty: all rounds are.
 
     Raises
     ------
     ArgumentError
         As of `walk_ways`.
     """
-    walk = _Walk(pattern, way, stream, Keeper(stream.events, 1, truncate=False), begins, False)
+    walk = _Walk(pattern, way, stream, Keeper(stream.events, 1, truncate=False), begins, False, at_hand)
     walk.collecting = _collecting(way, walk.conditions)
     walk.each = 1
     parts, bound = [bindings.no_rows()], 0
@@ -186,6 +194,7 @@ class _Walk:
         keeper: Keeper,
         begins: BoolArray | None,
         in_order: bool,
+        at_hand: Mapping[int, int] | None = None,
     ) -> None:
         self.pattern, self.way, self.stream, self.keeper = pattern, way, stream, keeper
         numbers = way.operands
@@ -201,6 +210,11 @@ class _Walk:
         for place, number in enumerate(numbers):
             mask[place, stream.members[number]] = True
         self.follows = walks.follows_of(way.root, {number: place for place, number in enumerate(numbers)})
+        self.at_hand = np.full(len(self.steps.program.kind), walks.UNASKED)
+        for number, taken in (at_hand or {}).items():
+            self.at_hand[self.steps.step_of[number]] = taken
+            self.at_hand[self.steps.groups(self.steps.step_of[number])[0]] = walks.SHORT
+            self.follows.last[numbers.index(number)] = True
         stop = stream.offsets[stream.part + 1]
         self.earliest = walks.earliest_ends(mask, stop, np.ascontiguousarray(stream.ordinal), self.follows)
         mask &= self.earliest < ENDLESS
@@ -251,6 +265,7 @@ class _Walk:
                 MOST_LOST,
                 self.doubt,
                 self.collecting,
+                self.at_hand,
                 self.each,
             )
             if came_for == walks.LOST:

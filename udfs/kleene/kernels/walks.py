@@ -53,6 +53,9 @@ CERTAIN, FORGOTTEN, PLACED, REMEMBERED = range(4)
 """What tells ways apart in which operands take the same events in other rounds: there are none such; what they may
 still take; where the last round began, too; where each round began, so that none of them is left out."""
 
+UNASKED, UNTOUCHED, SHORT, ENOUGH = range(-1, 3)
+"""What an operand is to have taken in a round: anything, nothing, fewer events than it needs, or enough."""
+
 STEPS_A_MATCH = 64
 """So many nodes are not too many where they lead to a match."""
 
@@ -300,6 +303,7 @@ def walk_on(
     most_lost: int,
     doubt: int,
     collecting: BoolArray,
+    at_hand: IntArray,
     each: int,
 ) -> int:
     """Go on with a walk until it is done, or comes back for something.
@@ -322,6 +326,9 @@ def walk_on(
         See `CERTAIN`.
     collecting
         bool[k]: operands, by place, that pass over no event that they may take; there are such where `each` is above 0.
+    at_hand
+        int64[n]: `SHORT` for the one group whose last round is to be left incomplete, if any, and what each operand in
+        it is to have taken there; `UNASKED` for all other steps.
     each
         So many matches of each start are wanted, about, and those that begin with a match come before it; 0: all.
     """
@@ -342,12 +349,13 @@ def walk_on(
         start, depth = starts[progress[START]], progress[DEPTH]
         limit = min(scan.reach[start], scan.stop[start])
         if progress[WRITING]:
-            if each == 0 and not _write(program, path, found, progress, CERTAIN < doubt < REMEMBERED):
+            if each == 0 and not _write(program, path, found, progress, CERTAIN < doubt < REMEMBERED, at_hand):
                 return FULL
             progress[WRITING] = 0
         event = _next_event(scan, path, depth, limit)
         if event >= (limit if depth > 0 else start + 1):
-            if each > 0 and depth > 0 and not _write(program, path, found, progress, CERTAIN < doubt < REMEMBERED):
+            written = each == 0 or depth == 0
+            if not (written or _write(program, path, found, progress, CERTAIN < doubt < REMEMBERED, at_hand)):
                 return FULL
             progress[DEPTH] -= 1
             if depth == 0 or 0 < each <= progress[ROWS]:
@@ -501,24 +509,31 @@ def _leaves_open(program: Program, state: State, step: int, begins: int) -> bool
 
 
 @uncounted
-def _is_match(program: Program, state: State) -> bool:
+def _is_match(program: Program, state: State, at_hand: IntArray) -> bool:
     if state.enough[0] == 0:
         return False
-    for group in range(len(program.kind)):
-        if program.kind[group] == ROUNDS and state.begun[group + 1] == 1 and state.enough[group + 1] == 0:
-            return False
+    for step in range(len(program.kind)):
+        if program.kind[step] == ROUNDS:
+            incomplete = state.begun[step + 1] == 1 and state.enough[step + 1] == 0
+            if incomplete != (at_hand[step] != UNASKED):
+                return False
+        elif at_hand[step] != UNASKED:
+            taken = state.taken[step]
+            came = UNTOUCHED if taken == 0 else (SHORT if taken < program.least[step] else ENOUGH)
+            if came != at_hand[step]:
+                return False
     return True
 
 
 @subkernel
-def _write(program: Program, path: Path, found: Found, progress: IntArray, once: bool) -> bool:
+def _write(program: Program, path: Path, found: Found, progress: IntArray, once: bool, at_hand: IntArray) -> bool:
     """Write the matches of a node, all or, where there is no room, none; `once`: one of those that bind alike."""
     depth = progress[DEPTH]
     first, behind = path.stack[depth, 0], path.stack[depth, 1]
     count = 0
     for row in range(first, behind):
         state = state_of(path.states, row)
-        own = _is_match(program, state)
+        own = _is_match(program, state, at_hand)
         other = first if once and own else row
         while other < row and not (path.writes[other] and _binds_alike(path, depth, other, row)):
             other += 1
