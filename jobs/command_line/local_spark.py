@@ -8,7 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,7 +108,10 @@ def hush() -> None:
 
 @contextmanager
 def spark_output(verbose: bool) -> Iterator[None]:
-    """Start processes whose output goes to a file, however long they live; it is kept if Spark does not start."""
+    """Start processes whose output goes to a file, however long they live; it is kept if Spark does not start.
+
+    What this process has to say meanwhile, such as warnings, still goes to standard error.
+    """
     if verbose:
         yield
         return
@@ -120,7 +123,8 @@ def spark_output(verbose: bool) -> Iterator[None]:
     try:
         os.dup2(handle, 1)
         os.dup2(handle, 2)
-        yield
+        with _writing_errors_to(saved[1]):
+            yield
     except StateError as error:
         if not _running():
             kept = True
@@ -133,6 +137,17 @@ def spark_output(verbose: bool) -> Iterator[None]:
             os.dup2(original, descriptor)
             os.close(original)
         os.close(handle)
+
+
+@contextmanager
+def _writing_errors_to(descriptor: int) -> Iterator[None]:
+    """Let Python write standard error to a descriptor, unless it goes elsewhere already, as in tests."""
+    before = sys.stderr
+    if before is not sys.__stderr__:
+        yield
+        return
+    with open(descriptor, "w", 1, before.encoding, before.errors, closefd=False) as written, redirect_stderr(written):
+        yield
 
 
 def _running() -> bool:
