@@ -142,11 +142,11 @@ def spark_output(verbose: bool) -> Iterator[None]:
 @contextmanager
 def _writing_errors_to(descriptor: int) -> Iterator[None]:
     """Let Python write standard error to a descriptor, unless it goes elsewhere already, as in tests."""
-    before = sys.stderr
-    if before is not sys.__stderr__:
+    own = sys.__stderr__
+    if own is None or sys.stderr is not own:
         yield
         return
-    with open(descriptor, "w", 1, before.encoding, before.errors, closefd=False) as written, redirect_stderr(written):
+    with open(descriptor, "w", 1, own.encoding, own.errors, closefd=False) as written, redirect_stderr(written):
         yield
 
 
