@@ -54,4 +54,5 @@ def around_anchors(lake: Lake, pattern: KleenePattern, gathered: Gather, counts:
     ranges = anchors.ranges(micros(found["time"].combine_chunks()), _MOST_RANGES)
     covered = sum(last - first for first, last in ranges)
     sparse = bool(ranges) and covered * _SPARSE <= ranges[-1][1] - ranges[0][0]
-    return replace(gathered, where=(*gathered.where, Condition("time", "in ranges", ranges)), sparse=sparse)
+    around = (*gathered.where, Condition("time", "in ranges", ranges))
+    return replace(gathered, where=around, sparse=sparse or gathered.sparse)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.state_reader import Condition, StateReader, list_touched
-from patternlake.sql_ext.answering.answers import Dealt, by_tasks
+from patternlake.sql_ext.answering.answers import SPARSE, Dealt, by_tasks, leave_little
 from patternlake.sql_ext.event_conditions import event_conditions, in_blocks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.measured_rows import found_schema
@@ -105,7 +105,9 @@ def exact_rows(lake: Lake, reads: SketchReads, wanted: Candidates, counts: Seque
     """The answer from the events that can matter, as rows of `match_seq`, with what measures need."""
     request, where = reads.request, conditions(reads, wanted)
     about = _about(request, wanted, counts)
-    if about <= WHOLE_EVENTS and lake.small("events", where, list_touched(columns_read(request), where), about):
+    most = SPARSE if leave_little(about, request.events) else 1
+    columns = list_touched(columns_read(request), where)
+    if about <= WHOLE_EVENTS and lake.small("events", where, columns, about, most=most):
         answer = matched_here(lake.reader, reads, wanted)
         if answer is not None:
             return answer

@@ -6,7 +6,8 @@ where windows count events) that overlap by the window, so that each match lies 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from patternlake.delta_tables.measure_columns import check_names
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.told_by_tasks import FromTasks
 from patternlake.sql_ext.answering import tasks
-from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
+from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart, leave_little
 from patternlake.sql_ext.answering.declaration import Answer
 from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.around_anchors import around_anchors
@@ -43,6 +44,7 @@ from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.partitions import PART
+from patternlake.udfs.published import NameCount
 from patternlake.udfs.record_batches import columns_of
 
 
@@ -65,7 +67,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     reads = reads_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
     where, request = conditions(reads, arguments), reads.request
     told = tell_unseen(request.pattern.asked_names, facts.counts)
-    gathered = events_of(request, where)
+    gathered = replace(events_of(request, where), sparse=_are_few(reads.names_read, facts.counts))
     if not request.partial:
         gathered = around_anchors(lake, request.pattern, gathered, facts.counts)
 
@@ -135,6 +137,14 @@ def columns_read(request: KleeneRequest) -> tuple[str, ...]:
     """The columns of events that are read: attributes and keys are most of an event's bytes."""
     columns = request.pattern.event_columns(request.types)
     return columns if request.key is None or "key" in columns else (*columns, "key")
+
+
+def _are_few(names: Collection[str] | None, counts: Sequence[NameCount]) -> bool:
+    """Whether the events of some names, of all where None are given, are few among those of a stream."""
+    if names is None:
+        return False
+    total, mine = sum(row.events for row in counts), sum(row.events for row in counts if row.name in names)
+    return leave_little(mine, total)
 
 
 def events_of(request: KleeneRequest, where: Sequence[Condition]) -> Gather:

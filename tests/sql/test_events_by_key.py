@@ -16,12 +16,16 @@ from patternlake.delta_tables.layout import lie_by_key
 from patternlake.delta_tables.opening import open_database
 from patternlake.jobs.ingest import few_rows
 from patternlake.jobs.sources import columns
+from patternlake.sql_ext.answering.remembered import forget
+from patternlake.sql_ext.enabled import lake_of
 from patternlake.sql_ext.lake import DRIVER_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MANY, FEW, KEYS = 40_000, 300, 400
+RARE = 1_000
+"""One of so many events is a Z."""
 
 
 @pytest.fixture(scope="module", params=["one block", "merged blocks"])
@@ -50,7 +54,8 @@ def _make_lake(spark: SparkSession, folder: Path, *, merged: bool) -> Lake:
     for file, count in (("1.csv", MANY), ("2.csv", FEW)):
         rows = [
             f"2024-01-{1 + second // 86400:02} {second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02},"
-            f"{rng.choice('ABCDE')},{'' if rng.random() < 0.01 else f'k{rng.randrange(KEYS)}'},{rng.randrange(100)}"
+            f"{'Z' if second % RARE == 0 else rng.choice('ABCDE')},"
+            f"{'' if rng.random() < 0.01 else f'k{rng.randrange(KEYS)}'},{rng.randrange(100)}"
             for second in range(first, first + count)
         ]
         lake.write(file, *rows)
@@ -88,6 +93,19 @@ def test_pairs_of_neighbours_of_a_key_are_what_lead_finds(lake: Lake, way: str) 
     ).collect()
     assert len(expected) > 1000
     assert sorted(map(str, map(tuple, found))) == sorted(map(str, map(tuple, expected)))
+
+
+def test_the_driver_reads_more_for_events_that_are_few_of_all(lake: Lake) -> None:
+    assert lake.db.direct is not None
+    forget(lake_of(lake.spark).cache)
+    whole = sum(lake.db.direct.files("events")["size_bytes"].to_pylist())
+    lake.spark.conf.set(DRIVER_BYTES, str(whole // 3))
+    found = {}
+    for pattern in ("A ; B", "Z ; Z"):
+        asked = lake.spark.sql(f"SELECT * FROM match_pattern('{lake.name}', '{pattern}', policy => 'skip_till_next')")
+        found[pattern] = "MapInArrow" in str(asked._jdf.queryExecution().analyzed())
+    lake.spark.conf.unset(DRIVER_BYTES)
+    assert found == {"A ; B": True, "Z ; Z": False}
 
 
 def test_each_start_takes_the_first_that_follow_in_its_partition(lake: Lake, way: str) -> None:
