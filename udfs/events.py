@@ -15,7 +15,6 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.columns import Column, Rows
 from patternlake.udfs.language.predicate.event_columns import event_columns
 from patternlake.udfs.language.predicate.predicates import Predicate, evaluate
-from patternlake.udfs.partitions import order_of
 
 Given = TypeVar("Given", bound="Events")
 
@@ -125,24 +124,6 @@ def read_events(
         columns=event_columns(rows, {*wanted} - {"name"}, types),
         ordinals=integers(rows["rank"]) if "rank" in rows else None,
     )
-
-
-def order_in_partitions(partitions: IntArray, times: IntArray, positions: IntArray) -> IntArray:
-    """int64[n]: rows of events in the order of (partition, time, position), by the numbers of their partitions."""
-    # Sorted by time for nothing, they would take several times as long.
-    order = order_of(partitions)
-    if _ascend(times, positions):  # As files of one batch have them.
-        return order
-    others = np.diff(partitions[order]) > 0
-    if _ascend(times[order], positions[order], others):  # As files by key have them.
-        return order
-    return order_of(partitions, times, positions)
-
-
-def _ascend(times: IntArray, positions: IntArray, others: BoolArray | bool = False) -> bool:
-    """Whether each event is behind the one before it, but where it is of another partition."""
-    later, after = np.diff(times), np.diff(positions)
-    return bool(np.all(others | (later > 0) | ((later == 0) & (after > 0))))
 
 
 def micros(time: pa.Array) -> IntArray:

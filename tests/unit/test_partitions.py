@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternlake.udfs.events import order_in_partitions
+from patternlake.udfs.ordering import order_in_partitions
 from patternlake.udfs.partitions import (
     first_rows,
     number_partitions,

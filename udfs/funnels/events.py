@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.arrays import IntArray
-from patternlake.udfs.events import Events, order_in_partitions, read_events
+from patternlake.udfs.events import Events, read_events
 from patternlake.udfs.funnels.kernels.chains import BitArray
 from patternlake.udfs.funnels.query import FunnelQuery
+from patternlake.udfs.ordering import order_in_partitions
 from patternlake.udfs.partitions import PART, number_partitions, ranks
 
 

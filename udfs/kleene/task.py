@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.events import Events, integers, micros, order_in_partitions, read_events
+from patternlake.udfs.events import Events, integers, micros, read_events
 from patternlake.udfs.kleene.beginnings import WHOLE
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.first_events import by_first_events, can_be_divided
@@ -23,6 +23,7 @@ from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.kleene.result import answer_rows, with_missing
 from patternlake.udfs.kleene.work import Work, work_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
+from patternlake.udfs.ordering import order_in_partitions
 from patternlake.udfs.partitions import number_partitions, partition_codes
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.arrays import IntArray
-from patternlake.udfs.events import order_in_partitions, read_events
+from patternlake.udfs.events import read_events
+from patternlake.udfs.ordering import order_in_partitions
 from patternlake.udfs.partitions import PART, number_partitions, ranks
 from patternlake.udfs.paths.request import PathsRequest
 
