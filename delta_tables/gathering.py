@@ -152,7 +152,7 @@ def deal(
         for files, (gather, dealing) in zip(listed, sources, strict=True)
     ]
     units = _count_units(database, by_key, portions)
-    sources = _in_units(sources, listed, units)
+    sources = _in_units(sources, listed, units, portions)
     frames = []
     read = {}
     for place, (files, mine, (gather, dealing)) in enumerate(zip(listed, by_key, sources, strict=True)):
@@ -234,27 +234,50 @@ class PortionReader:
         (portion, rows of each of the sources)
         """
         held: dict[int, list[list[pa.Table]]] = {}
+        by_key: dict[int, pa.Table] = {}
+        unit = 0
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in (SOURCE, PORTION, LISTED))
             for place, number, listed, blob in zip(*columns, batch.column(ROWS), strict=True):
-                found = self._read_by_key(place, number, rows_in(blob)) if listed else [(number, rows_in(blob))]
-                for portion, rows in found:
-                    held.setdefault(portion, [[] for _ in self.sources])[place].append(rows)
+                if listed:
+                    unit, by_key[place] = number, rows_in(blob)
+                else:
+                    self._hold(held, place, [(number, rows_in(blob))])
+        # One share of the keys after the other: arrays of a few megabytes stay in memory that is at hand.
+        for share in range(unit % self.shares, self.shares, min(self.units, self.shares)) if by_key else ():
+            for place, files in by_key.items():
+                self._hold(held, place, self._read_share(place, unit, share, files))
+            mine = {number: held.pop(number) for number in sorted(held) if number % self.shares == share}
+            yield from self._given(mine)
+        yield from self._given(held)
+
+    @property
+    def shares(self) -> int:
+        """Into how many shares keys fall that are read one after the other; a portion is of one."""
+        portions = {source.dealing.portions for source in self.sources if isinstance(source.dealing, ByPartition)}
+        return min(BUCKETS, *portions)
+
+    def _hold(self, held: dict[int, list[list[pa.Table]]], place: int, found: Iterable[tuple[int, pa.Table]]) -> None:
+        for portion, rows in found:
+            held.setdefault(portion, [[] for _ in self.sources])[place].append(rows)
+
+    def _given(self, held: dict[int, list[list[pa.Table]]]) -> Iterator[tuple[int, list[pa.Table]]]:
+        """Portions in their order; what is given is held no longer."""
         for number in sorted(held):
             pieces = zip(held.pop(number), self.sources, strict=True)
             yield number, [pa.concat_tables(rows) if rows else source.none for rows, source in pieces]
 
-    def _read_by_key(self, place: int, unit: int, files: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """What a unit reads of files by key, by portion."""
+    def _read_share(self, place: int, unit: int, share: int, files: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """What a unit reads of files by key for a share of the keys, by portion."""
         source = self.sources[place]
-        buckets = tuple(buckets_of_unit(unit, self.units))
+        buckets = tuple(buckets_of_unit(share, self.shares))
         for some in _in_groups(files, _READ_AT_ONCE * BUCKETS // len(buckets)):
             rows = source.read(some, buckets)
-            # A partition's portion and its bucket are remainders of one number: the rows of a unit that is one portion
-            # and reads whole buckets are all its own.
-            if source.dealing == ByPartition(self.units) and self.units <= BUCKETS:
+            # A partition's portion and its bucket are remainders of one number: where a share is one portion, all rows
+            # of its buckets are of this one.
+            if source.dealing == ByPartition(self.shares):
                 if rows.num_rows:
-                    yield unit, rows
+                    yield share, rows
                 continue
             for portion, mine in _by_portion(*source.dealing(rows)):
                 if portion % self.units == unit:  # of more units than buckets, several read one
@@ -283,7 +306,7 @@ def _count_units(database: Database, by_key: Sequence[pa.Table | None], portions
 
 
 def _in_units(
-    sources: Sequence[tuple[Gather, Deal]], listed: Sequence[ListedFiles | None], units: int
+    sources: Sequence[tuple[Gather, Deal]], listed: Sequence[ListedFiles | None], units: int, portions: int
 ) -> list[tuple[Gather, Deal]]:
     """The sources, whose partitions are dealt out to units alone where these have no more rows than a portion may."""
     counts = [files.files["num_records"] for files in listed if files is not None]
@@ -291,7 +314,7 @@ def _in_units(
     few = known and sum(pc.sum(each).as_py() or 0 for each in counts) <= units * _PORTION_ROWS
     if not few or not all(isinstance(dealing, ByPartition) for _, dealing in sources):
         return [*sources]
-    return [(gather, ByPartition(units)) for gather, _ in sources]
+    return [(gather, ByPartition(max(units, min(BUCKETS, portions)))) for gather, _ in sources]
 
 
 def _listed_for_units(database: Database, place: int, files: pa.Table, units: int) -> DataFrame:

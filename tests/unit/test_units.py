@@ -76,3 +76,39 @@ def test_units_find_each_row_once_and_partitions_whole(
     wanted = {"k0", "k1", "k2"} if where else {*given["key"].to_pylist()}
     expected = given.select(COLUMNS).filter(pa.array([key in wanted for key in given["key"].to_pylist()]))
     assert pa.concat_tables(found).drop_columns([PART]).sort_by("position").equals(expected)
+
+
+def test_a_unit_reads_a_share_of_its_keys_when_it_is_wanted(
+    given: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = DirectReader(str(tmp_path), TableCache()).list_files("events")
+    assert listed is not None
+    gather = Gather("events", COLUMNS, (), ("key",))
+    none = gather.made(given.select(COLUMNS).slice(0, 0))
+    read: list[tuple[int, ...]] = []
+    known = Known.read
+
+    def note(self: Known, files: pa.Table, buckets: tuple[int, ...] = ()) -> pa.Table:
+        read.append(buckets)
+        return known(self, files, buckets)
+
+    monkeypatch.setattr(Known, "read", note)
+    late = gather.made(given.select(COLUMNS).filter(pa.array([key == "k0" for key in given["key"].to_pylist()])))
+    dealing = ByPartition(8)
+    (own,) = {*dealing(late)[1].tolist()}
+    unit = own % 2
+    columns = {
+        gathering.SOURCE: [0, 0],
+        gathering.PORTION: [unit, own],
+        gathering.ROWS: [as_blob(listed.files), as_blob(late)],
+        gathering.LISTED: [True, False],
+    }
+    reader = PortionReader((Known(listed, gather, dealing, none),), 2)
+    seen = []
+    for portion, (rows,) in reader.read([pa.RecordBatch.from_pydict(columns, schema=gathering._BLOB_SCHEMA)]):
+        seen.append(portion)
+        assert [*dict.fromkeys(read)][-1] == (portion,)
+        mine = given.filter(pa.array(dealing(gather.made(given.select(COLUMNS)))[1] == portion))
+        # What was dealt out to the portion comes with what is read for it.
+        assert rows.num_rows == mine.num_rows + (late.num_rows if portion == own else 0)
+    assert own in seen
