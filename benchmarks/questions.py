@@ -10,10 +10,10 @@ row to the end takes quadratic time).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from benchmarks.events import RARE, frequent, middling
-from patternlake.udfs.blocks import block_of
 
 STREAM = "bench"
 
@@ -124,8 +124,6 @@ class Question:
         bounds = self.bounds(events)
         if bounds is not None:
             conditions.append(f"position BETWEEN {bounds[0]} AND {bounds[1]}")
-            if dialect == "spark":
-                conditions.append(f"block BETWEEN {block_of(bounds[0])} AND {block_of(bounds[1])}")
         filtered = f"SELECT position, name FROM {table} WHERE {' AND '.join(conditions)}"
         if self.policy == "strict":
             return self._adjacent(filtered)
@@ -133,7 +131,23 @@ class Question:
             return self._all_pairs(filtered, dialect)
         if self.after_match == "past_last":
             return self._folded(self._nearest(filtered, dialect)) if dialect == "spark" else None
-        return self._nearest(filtered, dialect)
+        return self._first_way(filtered, dialect)
+
+    def _first_way(self, filtered: str, dialect: str) -> str:
+        """Of each start the first way in the order of the text that gives a match."""
+        choices = [[replace(step, names=(one,), kind="one") for one in step.names] for step in self.steps]
+        ways = [
+            replace(self, steps=steps)
+            for steps in product(*(c if s.kind == "any" else [s] for s, c in zip(self.steps, choices, strict=True)))
+        ]
+        if len(ways) == 1:
+            return self._nearest(filtered, dialect)
+        found = "\nUNION ALL\n".join(
+            f"SELECT *, {number} AS way FROM ({way._nearest(filtered, dialect)})" for number, way in enumerate(ways)
+        )
+        columns = ", ".join(f"p{slot + 1}" for slot in range(self.slots))
+        ranked = f"SELECT *, row_number() OVER (PARTITION BY p1 ORDER BY way) AS rank FROM ({found})"
+        return f"SELECT {columns} FROM ({ranked}) WHERE rank = 1"
 
     def _nearest(self, filtered: str, dialect: str) -> str:
         """One nested query per operand, from the last one to the second; 0 marks a dead end."""
