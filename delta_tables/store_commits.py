@@ -28,7 +28,7 @@ from patternlake.delta_tables import store_objects
 from patternlake.delta_tables.direct_commits import WRITER_VERSION, Result, TableFolder
 from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.log_copies import LAST_CHECKPOINT, store_threads
-from patternlake.delta_tables.table_logs import CopiedLog, look_anew
+from patternlake.delta_tables.table_logs import CopiedLog, UnreadableError, look_anew
 from patternlake.delta_tables.unlisted_files import Place
 
 if TYPE_CHECKING:
@@ -99,12 +99,16 @@ class StoreCommits:
     def commit(self, write: Callable[[TableFolder], Result], patience: float | None = None) -> Result | None:
         """As `DirectCommits` has it."""
         for attempt in range(1, ATTEMPTS + 1):
-            with self._copied() as (copied, folder):
-                if copied.table.protocol().min_writer_version > WRITER_VERSION:
-                    copied.kept = True
-                    return None
-                found = write(folder)
-                made = self._put(copied)
+            try:
+                with self._copied() as (copied, folder):
+                    if copied.table.protocol().min_writer_version > WRITER_VERSION:
+                        copied.kept = True
+                        return None
+                    found = write(folder)
+                    made = self._put(copied)
+            except UnreadableError as error:
+                logger.info("Spark commits to %s: %s", self.table.log, error)
+                return None
             if made is not False:
                 return found
             if attempt == ATTEMPTS:

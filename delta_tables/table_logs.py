@@ -240,19 +240,24 @@ class TableLogs:
                 seen.update(versions)
 
     def _look_at(self, name: str) -> TableVersion:
-        try:
-            with self._locks[name]:
-                known = self._known.get(name)
-                if known is not None and self._is_current(name, known):
-                    return known
-                if self._on_disk:
-                    self._check_commits(name, known)
-                with self._open(name) as table:
-                    mark = mark_of(log_of(self.folder(name)), table.version()) if self._on_disk else None
-                    known = self._known.get(name)
-                    if known is None or (known.version, known.mark) != (table.version(), mark):
-                        known = self._known[name] = self._describe(name, table, mark)
+        with self._telling(name), self._locks[name]:
+            known = self._known.get(name)
+            if known is not None and self._is_current(name, known):
                 return known
+            if self._on_disk:
+                self._check_commits(name, known)
+            with self._open(name) as table:
+                mark = mark_of(log_of(self.folder(name)), table.version()) if self._on_disk else None
+                known = self._known.get(name)
+                if known is None or (known.version, known.mark) != (table.version(), mark):
+                    known = self._known[name] = self._describe(name, table, mark)
+            return known
+
+    @contextmanager
+    def _telling(self, name: str) -> Iterator[None]:
+        """Say of a log that only Spark can read that it is so."""
+        try:
+            yield
         except (DeltaError, FileNotFoundError) as error:
             raise UnreadableError(
                 f"the table {name} at {self._location} could not be read directly: {error}"
@@ -309,9 +314,16 @@ class TableLogs:
 
     @contextmanager
     def copied_log(self, name: str) -> Iterator[CopiedLog]:
-        """A copy of a table's log in a store, to be committed to, for this block alone."""
+        """A copy of a table's log in a store, to be committed to, for this block alone.
+
+        Raises
+        ------
+        UnreadableError
+            Only Spark can read it.
+        """
         with self._locks[name]:
-            copied = CopiedLog(*self._copy(name))
+            with self._telling(name):
+                copied = CopiedLog(*self._copy(name))
             yield copied
             if copied.kept:
                 self._copies[name] = (copied.copy, copied.table)
