@@ -20,13 +20,13 @@ from patternlake.udfs.trends.ends import PANE_COLUMNS
 from patternlake.udfs.trends.events import event_columns_read
 from patternlake.udfs.trends.kinds import PANE
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.vertex_rows import VALUES, Layout, vertex_rows
+from patternlake.udfs.trends.vertex_rows import SIDES, VALUES, Layout, vertex_rows
 
 if TYPE_CHECKING:
     from patternlake.sql_ext.lake import Lake
 
-STORED = ("pane", PART, "key", "position", "time", "term", "left", "right", "along", "carried")
-"""The columns of a vertex as sources give them."""
+STORED = ("pane", PART, "key", "position", "time", "term", *SIDES)
+"""The columns of a vertex."""
 _PLACE = ("position", "time")
 _PANES = pa.schema([VERTICES_SCHEMA.field(name) for name in PANE_COLUMNS])
 
@@ -34,12 +34,11 @@ _PANES = pa.schema([VERTICES_SCHEMA.field(name) for name in PANE_COLUMNS])
 class VertexSource(Protocol):
     """Gives the vertices of a call; can be handed on to another process."""
 
-    @property
-    def stored(self) -> tuple[str, ...]:
-        """The columns of a vertex: `STORED`, and ``values`` where attributes are asked for."""
-
     def gathered(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
-        """The columns `stored` of all vertices of a key, or at least of those in a range of panes, both included."""
+        """The vertices of a key, all or at least those in a range of panes, both included.
+
+        What `vertices_from` reads of them, ``key`` perhaps, and ``values`` where attributes are asked for.
+        """
 
     def panes(self, lake: Lake) -> pa.Table:
         """`PANE_COLUMNS` of the panes, of a query whose windows count events."""
@@ -51,21 +50,23 @@ class KeptVertices:
 
     Attributes
     ----------
+    layout
+        The query, and how its vertices are written.
     where
         The conditions on the rows of the query's vertices, the kind of row aside.
     """
 
+    layout: Layout
     where: tuple[Condition, ...]
 
-    @property
-    def stored(self) -> tuple[str, ...]:
-        """As of `VertexSource`."""
-        return STORED
-
     def gathered(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
-        """As of `VertexSource`."""
+        """As of `VertexSource`; of lists those alone that hold something."""
         some = () if panes is None else between("pane", *panes)
-        return Gather("trend_vertices", STORED, (*self.where, *some), tuple(partition), key)
+        left_out = {side for side in SIDES if not self.layout.value_types(side)}
+        if key is None or partition:
+            left_out.add("key")
+        columns = tuple(name for name in STORED if name not in left_out)
+        return Gather("trend_vertices", columns, (*self.where, *some), tuple(partition), key)
 
     def panes(self, lake: Lake) -> pa.Table:
         """As of `VertexSource`; of all panes of the query."""
@@ -96,7 +97,7 @@ class EventVertices:
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """As of `VertexSource`."""
+        """The columns of a vertex."""
         return STORED if self.attributes is None else (*STORED, VALUES)
 
     @property

@@ -80,7 +80,10 @@ class VerticesRead:
     def spread(self, rows: pa.Table) -> pa.Table:
         """The columns of vertices, each once for every block that one of its windows lies in."""
         row, block = Windows.of(self.request.layout.query).spread(rows["pane"].to_numpy(), self.request.block)
-        return rows.drop_columns(["key"]).take(pa.array(row)).append_column(BLOCK, pa.array(block))
+        rows = rows.select([name for name in rows.column_names if name != "key"])
+        if len(row) != rows.num_rows:  # Else each is in one block: in one at least where windows overlap, else at most.
+            rows = rows.take(pa.array(row))
+        return rows.append_column(BLOCK, pa.array(block))
 
     def vertices(self, reader: StateReader, blocks: tuple[int, int] | None = None) -> dict[str, pa.Array]:
         """The columns of all vertices, or of those in a range of blocks, both ends included."""
@@ -257,7 +260,7 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any], attributes: tuple[str, 
     here = lake.small("trend_vertices", where)
     if here:
         reads = check_request(arguments, published, known, whole=True)
-    return TrendCall(lake, arguments, reads, KeptVertices(where), here)
+    return TrendCall(lake, arguments, reads, KeptVertices(reads.request.layout, where), here)
 
 
 def _call_of_text(

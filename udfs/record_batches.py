@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+
+from patternlake.udfs.arrays import IntArray
 
 SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
 """Of Spark: batches for Python are limited by their rows alone. To limit them by bytes, Spark 4.2 adds up all columns
@@ -81,3 +84,26 @@ def as_blob(rows: pa.Table) -> bytes:
 def rows_in(blob: pa.BinaryScalar) -> pa.Table:
     """The rows that `as_blob` wrote, of which none is copied."""
     return pa.ipc.open_stream(blob.as_buffer()).read_all()
+
+
+def in_order(columns: Mapping[str, pa.Array], *by: str) -> tuple[Mapping[str, pa.Array], IntArray]:
+    """Rows in the order of some of their columns, whole numbers, the first of them before the others.
+
+    Parameters
+    ----------
+    columns
+        Of n rows each.
+    by
+        Names of columns.
+
+    Returns
+    -------
+    (columns, int64[n])
+        The rows in order, and the place that each had.
+    """
+    keys = [columns[name].to_numpy(zero_copy_only=False) for name in by]
+    if np.all(keys[0][1:] > keys[0][:-1]):  # As jobs write them: to move them takes as long as to read them.
+        return columns, np.arange(len(keys[0]))
+    order = np.lexsort(keys[::-1])
+    taken = pa.array(order)
+    return {name: column.take(taken) for name, column in columns.items()}, order

@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 
+from patternlake.udfs.events import integers
 from patternlake.udfs.partitions import partition_texts
+from patternlake.udfs.record_batches import in_order
 from patternlake.udfs.trends.kernels.cells import Blocks
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.panes import Windows
@@ -33,14 +35,10 @@ def trends_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> Answered:
         where texts of their events are asked for.
     """
     query = asked.layout.query
-    block = rows["block"].to_numpy(zero_copy_only=False).astype(np.int64)
-    position = rows["position"].to_numpy(zero_copy_only=False)
-    term = rows["term"].to_numpy(zero_copy_only=False)
     # The order that `vertices_from` gives its vertices; equal ones differ in their block alone.
-    order = np.lexsort((block, term, position))
-    sorted_rows = {name: column.take(pa.array(order)) for name, column in rows.items()}
+    sorted_rows, order = in_order(rows, "position", "term", "block")
     vertices, parts = vertices_from(asked.layout, sorted_rows)
-    block = block[order]
+    block = integers(sorted_rows["block"])
     codes, of = pd.factorize(vertices.key * (int(block.max()) - int(block.min()) + 1) + block - block.min(), sort=True)
     first = np.zeros(len(of), np.int64)
     first[codes] = np.arange(len(codes))

@@ -14,14 +14,17 @@ import pyarrow.compute as pc
 
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.attributes import values_of, write_texts
-from patternlake.udfs.events import micros
+from patternlake.udfs.events import integers, micros
 from patternlake.udfs.language.predicate.columns import Column, text_column
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, column_type
 from patternlake.udfs.partitions import columns_of_lists, distinct_partitions, lists_of
+from patternlake.udfs.record_batches import in_order
 from patternlake.udfs.trends.events import as_texts, events_of
 from patternlake.udfs.trends.kernels.vertices import Vertices, joined, vertices_of
 from patternlake.udfs.trends.query import TrendQuery
 
+SIDES = ("left", "right", "along", "carried")
+"""The columns of a vertex's values, one list each."""
 _TEXTS = pa.list_(pa.string())
 VERTEX_SCHEMA = pa.schema(
     [
@@ -31,10 +34,7 @@ VERTEX_SCHEMA = pa.schema(
         ("position", pa.int64()),
         ("time", pa.timestamp("us", "UTC")),
         ("term", pa.int32()),
-        ("left", _TEXTS),
-        ("right", _TEXTS),
-        ("along", _TEXTS),
-        ("carried", _TEXTS),
+        *((side, _TEXTS) for side in SIDES),
     ]
 )
 """No list is NULL: Spark hands lists to Python six times as fast then."""
@@ -166,7 +166,7 @@ def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertice
     layout
         As they were written with.
     rows
-        Columns of `VERTEX_SCHEMA` but for ``key``, v values each, in any order.
+        Columns of `VERTEX_SCHEMA` but for ``key``, v values each, in any order; of `SIDES` those that hold something.
 
     Returns
     -------
@@ -175,25 +175,17 @@ def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertice
     pyarrow.ListArray
         The values of each partition as texts, in order, NULL first.
     """
-    position = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
-    term = rows["term"].to_numpy(zero_copy_only=False).astype(np.int64)
-    order = np.lexsort((term, position))
-    taken = pa.array(order)
+    rows, _ = in_order(rows, "position", "term")
     codes, parts = distinct_partitions(rows["part"])
     left, right, along, carried = (
-        tuple(
-            _values(texts.take(taken), kind)
-            for texts, kind in zip(columns_of_lists(rows[side], len(kinds)), kinds, strict=True)
-        )
-        for side in ("left", "right", "along", "carried")
+        tuple(_values(*each) for each in zip(columns_of_lists(rows[side], len(kinds)), kinds, strict=True))
+        if kinds
+        else ()
+        for side in SIDES
         for kinds in (layout.value_types(side),)
     )
-    pane = rows["pane"].to_numpy(zero_copy_only=False).astype(np.int64)
-    time = micros(rows["time"])
-    return (
-        Vertices(pane[order], codes[order], position[order], time[order], term[order], left, right, along, carried),
-        parts,
-    )
+    pane, position, term = (integers(rows[name]) for name in ("pane", "position", "term"))
+    return Vertices(pane, codes, position, micros(rows["time"]), term, left, right, along, carried), parts
 
 
 def _values(texts: pa.Array, type_: str) -> Column:
