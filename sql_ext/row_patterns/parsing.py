@@ -55,7 +55,7 @@ def put_parser(
     known = jvm.java.util.ArrayList()
     for name in functions:
         known.add(name)
-    misspelt = jvm.patternlake.Misspelt(known, _Suggest(jvm, functions))
+    misspelt = jvm.patternlake.Misspelt(known, _Suggest(functions))
     parsers = jvm.patternlake.RowParsers(_Rewrite(as_sparks, spark.version), misspelt)
     if later:
         parsers.later(session.extensions())
@@ -65,16 +65,11 @@ def put_parser(
 class _Suggest:
     """From the name of a function that Spark does not know to the one of ours that is meant, or None."""
 
-    def __init__(self, jvm: Any, functions: Sequence[str]) -> None:
-        self._jvm = jvm
+    def __init__(self, functions: Sequence[str]) -> None:
         self._functions = functions
 
     def apply(self, name: str) -> str | None:
-        near = difflib.get_close_matches(name.lower(), self._functions, 1, _CLOSE)
-        # Perhaps the catalogue has it, which it costs something to ask.
-        if not near or self._jvm.org.apache.spark.sql.classic.SparkSession.active().catalog().functionExists(name):
-            return None
-        return near[0]
+        return next(iter(difflib.get_close_matches(name.lower(), self._functions, 1, _CLOSE)), None)
 
     class Java:
         """What py4j reads."""

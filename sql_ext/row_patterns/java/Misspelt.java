@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
+import org.apache.spark.sql.classic.SparkSession;
 import scala.collection.Seq;
 import scala.collection.immutable.Map;
 import scala.jdk.javaapi.CollectionConverters;
@@ -34,57 +35,58 @@ public class Misspelt {
     }
 
     /** Throws for the first such call of a plan that was read, but not analysed. Parsers may throw no other error. */
-    public void refuse(QueryPlan plan, SessionCatalog catalog) throws ParseException {
-        this.refuse(plan, catalog, new HashSet());
+    public void refuse(QueryPlan plan, SparkSession session) throws ParseException {
+        this.refuse(plan, session, new HashSet());
     }
 
     /** `seen`: names that were looked up. */
-    private void refuse(QueryPlan plan, SessionCatalog catalog, Set seen) throws ParseException {
+    private void refuse(QueryPlan plan, SparkSession session, Set seen) throws ParseException {
         if (plan instanceof UnresolvedTableValuedFunction) {
-            this.look(((UnresolvedTableValuedFunction) plan).name(), plan, catalog, seen);
+            this.look(((UnresolvedTableValuedFunction) plan).name(), plan, session, seen);
         }
         Iterator expressions = list(plan.expressions());
         while (expressions.hasNext()) {
-            this.refuse((Expression) expressions.next(), catalog, seen);
+            this.refuse((Expression) expressions.next(), session, seen);
         }
-        this.refuse(plan.children(), catalog, seen);
+        this.refuse(plan.children(), session, seen);
         // The queries of WITH.
-        this.refuse(plan.innerChildren(), catalog, seen);
+        this.refuse(plan.innerChildren(), session, seen);
     }
 
-    private void refuse(Seq plans, SessionCatalog catalog, Set seen) throws ParseException {
+    private void refuse(Seq plans, SparkSession session, Set seen) throws ParseException {
         Iterator each = list(plans);
         while (each.hasNext()) {
             Object one = each.next();
             if (one instanceof QueryPlan) {
-                this.refuse((QueryPlan) one, catalog, seen);
+                this.refuse((QueryPlan) one, session, seen);
             }
         }
     }
 
-    private void refuse(Expression expression, SessionCatalog catalog, Set seen) throws ParseException {
+    private void refuse(Expression expression, SparkSession session, Set seen) throws ParseException {
         // Spark marks each expression with what is below it, and keeps that for its own rules.
         boolean queries = expression.containsPattern(TreePattern.PLAN_EXPRESSION());
         if (!queries && !expression.containsPattern(TreePattern.UNRESOLVED_FUNCTION())) {
             return;
         }
         if (expression instanceof UnresolvedFunction) {
-            this.look(((UnresolvedFunction) expression).nameParts(), expression, catalog, seen);
+            this.look(((UnresolvedFunction) expression).nameParts(), expression, session, seen);
         }
         if (expression instanceof PlanExpression) {
-            this.refuse(((PlanExpression) expression).plan(), catalog, seen);
+            this.refuse(((PlanExpression) expression).plan(), session, seen);
         }
         Iterator children = list(expression.children());
         while (children.hasNext()) {
-            this.refuse((Expression) children.next(), catalog, seen);
+            this.refuse((Expression) children.next(), session, seen);
         }
     }
 
-    private void look(Seq parts, TreeNode call, SessionCatalog catalog, Set seen) throws ParseException {
+    private void look(Seq parts, TreeNode call, SparkSession session, Set seen) throws ParseException {
         if (parts.size() != 1) {
             return;
         }
         String name = (String) parts.head();
+        SessionCatalog catalog = session.sessionState().catalog();
         if (!seen.add(name)
                 || this.known.contains(name.toLowerCase(Locale.ROOT))
                 || catalog.lookupBuiltinOrTempFunction(name).isDefined()
@@ -92,8 +94,17 @@ public class Misspelt {
             return;
         }
         String meant = (String) this.suggest.apply(name);
-        if (meant != null) {
+        if (meant != null && !isKept(name, session)) {
             throw error(name, meant, call.origin(), catalog);
+        }
+    }
+
+    /** Whether a function of the name lasts in the current catalogue; also where that cannot tell, as Spark will. */
+    private static boolean isKept(String name, SparkSession session) {
+        try {
+            return session.catalog().functionExists(name);
+        } catch (Exception error) {
+            return true;
         }
     }
 

@@ -78,7 +78,7 @@ public class RowParser implements InvocationHandler {
         }
         // What a script calls may be made by an earlier one of its statements.
         if (!(read instanceof CompoundBody)) {
-            this.misspelt.refuse(read, this.session.sessionState().catalog());
+            this.misspelt.refuse(read, this.session);
         }
         return name.equals("parsePlanWithParameters") ? bind(read, given) : read;
     }
