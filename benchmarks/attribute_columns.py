@@ -21,8 +21,8 @@ from rich.table import Table
 
 from benchmarks.lakes import new_folder
 from benchmarks.tables import console
-from patternlake.delta_tables.layout import Layout
-from patternlake.delta_tables.parquet_columns import columns_of_file, write_file
+from patternlake.delta_tables.reading.parquet_columns import columns_of_file, write_file
+from patternlake.delta_tables.schema.layout import Layout
 from patternlake.udfs.attributes import column_of
 from patternlake.udfs.kept_attributes import ATTRIBUTES, keep_attributes, read_attributes
 from patternlake.udfs.language.predicate.event_columns import event_columns

@@ -220,7 +220,7 @@ def through_spark(path: Path, events: int, repeats: int) -> None:
     from benchmarks.lakes import new_folder
     from benchmarks.measuring import PeakMemory
     from benchmarks.sessions import ask, spark_session
-    from patternlake.delta_tables.opening import open_database
+    from patternlake.delta_tables.databases.opening import open_database
     from patternlake.jobs.configuration.file import StreamConfiguration
     from patternlake.jobs.ingest.job import ingest
 

@@ -135,9 +135,9 @@ def _moment(position: int) -> str:
 
 def _read(path: Path, files: int) -> dict[str, float]:
     """What delta-rs takes in this process, which has read nothing yet."""
-    from patternlake.delta_tables.direct_reader import DirectReader
-    from patternlake.delta_tables.file_cache import TableCache
-    from patternlake.delta_tables.state_reader import Condition
+    from patternlake.delta_tables.reading.direct_reader import DirectReader
+    from patternlake.delta_tables.reading.file_cache import TableCache
+    from patternlake.delta_tables.reading.state_reader import Condition
 
     me = psutil.Process()
     reader = DirectReader(str(path.parent), TableCache())

@@ -23,7 +23,7 @@ from benchmarks.measuring import seconds
 from benchmarks.questions import STREAM
 from benchmarks.sessions import spark_session
 from benchmarks.tables import console
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.ingest.job import ingest
 

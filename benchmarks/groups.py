@@ -16,7 +16,7 @@ from benchmarks.lakes import new_folder
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.named_events import named_events
 from benchmarks.sessions import ask, spark_session
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs.configuration.file import GroupConfiguration, StreamConfiguration
 from patternlake.jobs.groups.job import groups
 from patternlake.jobs.ingest.job import ingest

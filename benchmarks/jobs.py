@@ -20,7 +20,7 @@ from benchmarks.lakes import (
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
 from benchmarks.sessions import spark_session
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.sketch.job import sketch
 from patternlake.udfs.sketch.sizing.sizes import Sizing

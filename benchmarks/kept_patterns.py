@@ -21,8 +21,8 @@ from benchmarks.lakes import new_folder, stream_configuration
 from benchmarks.measuring import median, seconds
 from benchmarks.questions import STREAM
 from benchmarks.sessions import ask, spark_session
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs.configuration.patterns import PatternConfiguration
 from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.patterns.job import patterns

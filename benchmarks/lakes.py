@@ -17,11 +17,11 @@ from pyspark.sql.functions import expr
 from benchmarks.events import source
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.batches.upkeep import tidy
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.upkeep import tidy
 from patternlake.jobs.configuration.file import SketchConfiguration, StreamConfiguration
 from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.sketch.job import sketch

@@ -30,7 +30,7 @@ from benchmarks.questions import STREAM
 from benchmarks.sessions import spark_session
 from benchmarks.tables import console
 from benchmarks.trends import STOCK
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs.configuration.file import GroupConfiguration, SubscriptionConfiguration, TrendConfiguration
 from patternlake.jobs.groups.job import groups
 from patternlake.jobs.ingest.job import ingest

@@ -28,7 +28,7 @@ from benchmarks.flight_machines import CONFIGURATION, DEMO
 from benchmarks.lakes import new_folder
 from benchmarks.sessions import spark_session
 from benchmarks.tables import console
-from patternlake.delta_tables import phases
+from patternlake.delta_tables.batches import phases
 from patternlake.jobs.summary import Summary
 
 

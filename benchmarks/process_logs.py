@@ -51,7 +51,7 @@ from benchmarks.name_pairs import joined, open_pairs, verified, write_pairs
 from benchmarks.process_log_twins import LOGS, MOST_NAMES, Log, queries, twin
 from benchmarks.sessions import ask_arrow, spark_session
 from benchmarks.tables import console
-from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.jobs.configuration.file import Configuration
 
 LENGTHS = range(2, 9)

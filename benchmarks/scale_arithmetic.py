@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from benchmarks.events import NAMES, OCCURRENCES, RARE
 from benchmarks.scale_constants import read_measured
-from patternlake.delta_tables.table import CHECKPOINT_INTERVAL
-from patternlake.delta_tables.upkeep import MERGED_FILES
+from patternlake.delta_tables.batches.upkeep import MERGED_FILES
+from patternlake.delta_tables.schema.table import CHECKPOINT_INTERVAL
 from patternlake.jobs.ingest.ordering import MOST_RANGES, RANGE_ROWS
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.sketch.batch import PART_EVENTS

@@ -18,7 +18,7 @@ from benchmarks.lakes import Lake, make_lake, new_folder, stream_configuration
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
 from benchmarks.sessions import ask, spark_session
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.committing.database import Database
 from patternlake.jobs.configuration.file import TrendConfiguration
 from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.trends.job import trends

@@ -13,7 +13,7 @@ from pyspark import StorageLevel, inheritable_thread_target
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from patternlake.delta_tables.batches import WRITTEN
-from patternlake.delta_tables.locations import has_scheme, plain
-from patternlake.delta_tables.names import log_name
-from patternlake.delta_tables.opening import reader_without_spark
-from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.spark_reader import SparkReader
-from patternlake.delta_tables.store_options import tell_spark
+from patternlake.delta_tables.batches.batch import WRITTEN
+from patternlake.delta_tables.databases.opening import reader_without_spark
+from patternlake.delta_tables.databases.store_options import tell_spark
+from patternlake.delta_tables.reading.spark_reader import SparkReader
+from patternlake.delta_tables.schema.locations import has_scheme, plain
+from patternlake.delta_tables.schema.names import log_name
+from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.jobs.configuration.written import SECRET
 from patternlake.jobs.status_sources import Published, read_published
 from patternlake.udfs.errors import StateError
@@ -24,7 +24,7 @@ from patternlake.udfs.errors import StateError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from patternlake.delta_tables.state_reader import StateReader
+    from patternlake.delta_tables.reading.state_reader import StateReader
 
 _SECTIONS = {
     "ingest": "streams", "sketch": "sketches", "trends": "trends", "groups": "groups", "patterns": "patterns",

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.state_reader import Condition, between
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.state_reader import Condition, between
+from patternlake.delta_tables.reading.visibility import published_rows
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.delta_tables.visibility import published_rows
 from patternlake.udfs.partitions import number_partitions, order_of
 from patternlake.udfs.record_batches import in_micros
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from patternlake.delta_tables import documents, phases
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.resume import wrote_nothing
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.batches.object_state import load_object_state
+from patternlake.delta_tables.batches.resume import wrote_nothing
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.schema import documents
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError

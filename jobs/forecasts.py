@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.gathering import Gather, deal
-from patternlake.delta_tables.row_files import TaskRows
-from patternlake.delta_tables.state_reader import Condition, among
-from patternlake.delta_tables.visibility import published_rows
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.gathering.gather import Gather, deal
+from patternlake.delta_tables.reading.state_reader import Condition, among
+from patternlake.delta_tables.reading.visibility import published_rows
+from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs import few
 from patternlake.udfs.machines.forecasts.passage import Waited
 from patternlake.udfs.machines.forecasts.waiting_times import Waits

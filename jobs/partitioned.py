@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.gathering import Gather, deal
-from patternlake.delta_tables.row_files import Made, TaskRows
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.gathering.gather import Gather, deal
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.writing.row_files import Made, TaskRows
 from patternlake.jobs import few
 from patternlake.jobs.made_rows import HeldRows, MadeRows, keep
 from patternlake.udfs.partitions import ByPartition, count_portions

@@ -9,12 +9,12 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from patternlake.delta_tables import workers
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database, tell_new_lake
-from patternlake.delta_tables.table_logs import Seen, UnreadableError, one_look
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases import workers
+from patternlake.delta_tables.databases.opening import open_database, tell_new_lake
+from patternlake.delta_tables.databases.writer_lease import held_lease
+from patternlake.delta_tables.reading.table_logs import Seen, UnreadableError, one_look
 from patternlake.delta_tables.tables.publications import PublicationsReader
-from patternlake.delta_tables.writer_lease import held_lease
 from patternlake.jobs import side_by_side as sides
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.messages import message

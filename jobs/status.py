@@ -8,16 +8,16 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from patternlake.delta_tables import timestamps
+from patternlake.delta_tables.schema import timestamps
 from patternlake.jobs import status_sources
 from patternlake.jobs.configuration.alerts import TABLE
 from patternlake.jobs.status_sources import Held, Letters, Published, SketchBytes, Texts
 from patternlake.jobs.steps import JOBS
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.direct_reader import DirectReader
-    from patternlake.delta_tables.state_reader import StateReader
+    from patternlake.delta_tables.committing.database import Database
+    from patternlake.delta_tables.reading.direct_reader import DirectReader
+    from patternlake.delta_tables.reading.state_reader import StateReader
     from patternlake.jobs.configuration.file import Configuration
 
 SOURCE_JOB = "ingest"

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.delta_tables import documents
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.file_rows import holding
-from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.state_reader import Condition, StateReader, among
-from patternlake.delta_tables.table_logs import UnreadableError
-from patternlake.delta_tables.visibility import published_rows, visible_text
+from patternlake.delta_tables.reading.file_rows import holding
+from patternlake.delta_tables.reading.state_reader import Condition, StateReader, among
+from patternlake.delta_tables.reading.table_logs import UnreadableError
+from patternlake.delta_tables.reading.visibility import published_rows, visible_text
+from patternlake.delta_tables.schema import documents
+from patternlake.delta_tables.schema.quoting import literal
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.jobs import few
 from patternlake.udfs.record_batches import rows_in_micros
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.direct_reader import DirectReader
-    from patternlake.delta_tables.table import Table
+    from patternlake.delta_tables.committing.database import Database
+    from patternlake.delta_tables.reading.direct_reader import DirectReader
+    from patternlake.delta_tables.schema.table import Table
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar
 
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.committing.database import Database
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.configuration.written import write_origin, write_section, write_stream, write_subscriptions
@@ -87,7 +87,7 @@ def _backfill(database: Database, name: str, configuration: Configuration, span:
 def _take_in(
     database: Database, name: str, configuration: Configuration, *, rebuild: bool = False, span: str | None = None
 ) -> Summary:
-    from patternlake.delta_tables.stream_views import view_streams
+    from patternlake.delta_tables.databases.stream_views import view_streams
     from patternlake.jobs.ingest.backfill import parse_span
     from patternlake.jobs.ingest.job import ingest
     from patternlake.jobs.ingest.matches import ingest_matches

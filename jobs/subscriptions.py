@@ -7,9 +7,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.measure_columns import check_measures
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.spark.measure_columns import check_measures
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.errors import ConfigurationError, PredicateError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.state_reader import Condition, among
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.reading.state_reader import Condition, among
 from patternlake.sql_ext.answering.answers import collect_apart
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.events import micros

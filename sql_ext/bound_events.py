@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from patternlake.delta_tables.arrow_rows import arrow_schema
-from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.state_reader import Condition, between
+from patternlake.delta_tables.reading.state_reader import Condition, between
+from patternlake.delta_tables.schema.quoting import identifier
+from patternlake.delta_tables.writing.arrow_rows import arrow_schema
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.declaration import schema_of
 from patternlake.sql_ext.event_conditions import event_conditions, in_blocks

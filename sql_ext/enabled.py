@@ -10,16 +10,16 @@ from typing import TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import CACHE
-from patternlake.delta_tables.locations import as_delta_rs, plain
-from patternlake.delta_tables.spark_reader import SparkReader
-from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made, StateReader
-from patternlake.delta_tables.store_errors import list_folders
-from patternlake.delta_tables.store_options import options_of_spark
-from patternlake.delta_tables.table_logs import Seen, UnreadableError, one_look
-from patternlake.delta_tables.workers import refuse_connect
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases.store_errors import list_folders
+from patternlake.delta_tables.databases.store_options import options_of_spark
+from patternlake.delta_tables.databases.workers import refuse_connect
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import CACHE
+from patternlake.delta_tables.reading.spark_reader import SparkReader
+from patternlake.delta_tables.reading.state_reader import Condition, Fold, ListedFiles, Made, StateReader
+from patternlake.delta_tables.reading.table_logs import Seen, UnreadableError, one_look
+from patternlake.delta_tables.schema.locations import as_delta_rs, plain
 from patternlake.sql_ext.lake import READER, Lake, in_own_session
 from patternlake.sql_ext.learning import Learned
 from patternlake.sql_ext.size_settings import read_size

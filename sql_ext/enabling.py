@@ -6,10 +6,10 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables import workers
-from patternlake.delta_tables.locations import plain
-from patternlake.delta_tables.opening import NEW_LAKES, open_database, tell_new_lake
-from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.databases import workers
+from patternlake.delta_tables.databases.opening import NEW_LAKES, open_database, tell_new_lake
+from patternlake.delta_tables.schema.locations import plain
+from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.sql_ext import enabled
 from patternlake.sql_ext.answering import registering
 from patternlake.sql_ext.functions import load_declarations, load_rows_functions

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.state_reader import Condition, among, between
-from patternlake.delta_tables.visibility import visible_rows
+from patternlake.delta_tables.reading.state_reader import Condition, among, between
+from patternlake.delta_tables.reading.visibility import visible_rows
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.udfs.blocks import positions_in
 from patternlake.udfs.requests import BatchRange
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from patternlake.delta_tables.snapshots import Publications, Snapshot
-from patternlake.delta_tables.state_reader import among
+from patternlake.delta_tables.gathering.snapshots import Publications, Snapshot
+from patternlake.delta_tables.reading.state_reader import among
 from patternlake.sql_ext.exact_sequences import (
     columns_read,
     conditions,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.state_reader import Condition, StateReader, list_touched
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.reading.state_reader import Condition, StateReader, list_touched
 from patternlake.sql_ext.answering.answers import SPARSE, Dealt, by_tasks, leave_little
 from patternlake.sql_ext.event_conditions import event_conditions, in_blocks
 from patternlake.sql_ext.lake import Lake

@@ -15,16 +15,16 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import documents
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.event_ranks import dealing_of
-from patternlake.delta_tables.gathering import Deal, Gather, anyhow
-from patternlake.delta_tables.measure_columns import needed_schema
-from patternlake.delta_tables.partition_values import shown_text
-from patternlake.delta_tables.pattern_sources import ends_of, events_of, kept_events_of
-from patternlake.delta_tables.snapshots import earliest_event
-from patternlake.delta_tables.state_reader import Condition, between
-from patternlake.delta_tables.visibility import first_batch, visible_rows
+from patternlake.delta_tables.gathering.event_ranks import dealing_of
+from patternlake.delta_tables.gathering.gather import Deal, Gather, anyhow
+from patternlake.delta_tables.gathering.pattern_sources import ends_of, events_of, kept_events_of
+from patternlake.delta_tables.gathering.snapshots import earliest_event
+from patternlake.delta_tables.reading.state_reader import Condition, between
+from patternlake.delta_tables.reading.visibility import first_batch, visible_rows
+from patternlake.delta_tables.schema import documents
+from patternlake.delta_tables.schema.partition_values import shown_text
+from patternlake.delta_tables.spark.measure_columns import needed_schema
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
 from patternlake.sql_ext.answering.declaration import explicit

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.partition_values import shown_text
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.schema.partition_values import shown_text
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.partitions import PART, partition_texts
 

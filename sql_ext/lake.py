@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from patternlake.delta_tables.arrow_rows import frame_of
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.snapshots import Snapshot
-from patternlake.delta_tables.spark_reader import choose_rows
-from patternlake.delta_tables.state_reader import Condition, StateReader
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.gathering.snapshots import Snapshot
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.reading.spark_reader import choose_rows
+from patternlake.delta_tables.reading.state_reader import Condition, StateReader
+from patternlake.delta_tables.writing.arrow_rows import frame_of
 from patternlake.sql_ext.learning import Learned
 from patternlake.sql_ext.size_settings import read_count, read_size
 from patternlake.udfs.arguments import moment

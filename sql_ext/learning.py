@@ -14,16 +14,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from patternlake.delta_tables import timestamps
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.spark.told_by_tasks import FromTasks, Gathered, Observed
 from patternlake.delta_tables.tables.observed_selectivities import TABLE, read_observations
-from patternlake.delta_tables.told_by_tasks import FromTasks, Gathered, Observed
 from patternlake.udfs.kleene.plans.observations import JudgedCondition, Observation, Seen, merge_observations
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.accumulators import Accumulator
 
-    from patternlake.delta_tables.state_reader import StateReader
+    from patternlake.delta_tables.reading.state_reader import StateReader
 
 logger = logging.getLogger(__name__)
 

@@ -17,10 +17,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.quoting import identifier, literal
-from patternlake.delta_tables.snapshots import Snapshot
-from patternlake.delta_tables.spark_types import first_line
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.gathering.snapshots import Snapshot
+from patternlake.delta_tables.schema.quoting import identifier, literal
+from patternlake.delta_tables.spark.spark_types import first_line
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, as_column
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
@@ -33,7 +33,7 @@ from patternlake.udfs.published import SETTLED, NameCount, Published, PublishedB
 from patternlake.udfs.requests import BatchRange
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.state_reader import Condition, ListedFiles
+    from patternlake.delta_tables.reading.state_reader import Condition, ListedFiles
 
 STREAM = "TABLE(…)"
 """How messages call it."""

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.state_reader import Condition, StateReader, among
-from patternlake.delta_tables.visibility import visible_rows
+from patternlake.delta_tables.reading.state_reader import Condition, StateReader, among
+from patternlake.delta_tables.reading.visibility import visible_rows
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.udfs.sketch.batch import TOP_BUCKET
 from patternlake.udfs.sketch.descent import node_hits, top_hits

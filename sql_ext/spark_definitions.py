@@ -15,8 +15,8 @@ from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.spark_types import first_line
+from patternlake.delta_tables.schema.quoting import identifier
+from patternlake.delta_tables.spark.spark_types import first_line
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.over_tables import lake_of_events
 from patternlake.sql_ext.stream_facts import StreamFacts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from patternlake.delta_tables.snapshots import Snapshot
+from patternlake.delta_tables.gathering.snapshots import Snapshot
 from patternlake.udfs.published import NameCount, Published
 from patternlake.udfs.unseen_names import MOST_NAMES
 

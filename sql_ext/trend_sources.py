@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.state_reader import Condition, between
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.reading.state_reader import Condition, between
 from patternlake.delta_tables.tables.trend_vertices import pane_ends
 from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.language.predicate.scopes import BUILT_IN

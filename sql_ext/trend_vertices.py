@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.snapshots import Snapshot
-from patternlake.delta_tables.state_reader import Condition, StateReader, between
-from patternlake.delta_tables.visibility import visible_rows
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.gathering.snapshots import Snapshot
+from patternlake.delta_tables.reading.state_reader import Condition, StateReader, between
+from patternlake.delta_tables.reading.visibility import visible_rows
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, by_tasks, collect_apart
 from patternlake.sql_ext.answering.declaration import explicit
 from patternlake.sql_ext.answering.reading_tasks import deal_ranges, place_of

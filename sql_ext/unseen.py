@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.delta_tables.layout import KEY
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.schema.layout import KEY
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.user_warnings import warn_user
 from patternlake.udfs.published import NameCount

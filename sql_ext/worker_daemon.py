@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gc
 
-from patternlake.delta_tables.own_process import choose_memory
+from patternlake.delta_tables.spark.own_process import choose_memory
 
 choose_memory()
 

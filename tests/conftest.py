@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A Delta-ready local session on two cores, with nothing of PatternLake registered."""
-    from patternlake.delta_tables.own_process import settle
+    from patternlake.delta_tables.spark.own_process import settle
     from patternlake.sql_ext.session import bare_session
 
     warehouse: Path = tmp_path_factory.mktemp("warehouse")

@@ -1,0 +1,1 @@
+"""One file for each table, and the list of all."""

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from delta.exceptions import ConcurrentTransactionException
 
-from patternlake.delta_tables import documents, timestamps, writes
-from patternlake.delta_tables.arrow_rows import FewRows
-from patternlake.delta_tables.frames import frame_where
-from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.schema import documents, timestamps
+from patternlake.delta_tables.schema.table import Column, LogName, Table
+from patternlake.delta_tables.writing import writes
+from patternlake.delta_tables.writing.arrow_rows import FewRows
+from patternlake.delta_tables.writing.frames import frame_where
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
 
 logger = logging.getLogger(__name__)
 

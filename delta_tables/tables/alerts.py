@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.reading.visibility import published_rows, visible_text
+from patternlake.delta_tables.schema.table import Column, LogName, Table
 from patternlake.delta_tables.tables.alert_deliveries import delivered_text
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import published_rows, visible_text
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.tables.publications import Publication

@@ -14,18 +14,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import direct_rewriting, writes
-from patternlake.delta_tables.arrow_rows import FewRows
-from patternlake.delta_tables.direct_commits import TableFolder
-from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.committing.direct_commits import TableFolder
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.reading.visibility import published_rows, visible_text
+from patternlake.delta_tables.schema.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import published_rows, visible_text
+from patternlake.delta_tables.writing import direct_rewriting, writes
+from patternlake.delta_tables.writing.arrow_rows import FewRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.tables.publications import Publication
 
 

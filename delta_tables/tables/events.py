@@ -11,19 +11,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import writes
-from patternlake.delta_tables.layout import Layout
-from patternlake.delta_tables.quoting import identifier, literal
-from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.reading.visibility import visible, visible_text
+from patternlake.delta_tables.schema.layout import Layout
+from patternlake.delta_tables.schema.quoting import identifier, literal
+from patternlake.delta_tables.schema.table import Column, LogName, Table
+from patternlake.delta_tables.schema.timestamps import ISO
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.timestamps import ISO
-from patternlake.delta_tables.visibility import visible, visible_text
+from patternlake.delta_tables.writing import writes
 from patternlake.udfs.attributes import column_of, stored_type, type_of
 from patternlake.udfs.blocks import BLOCK_BITS, SPAN_BLOCKS, block_of
 from patternlake.udfs.equal_shares import equal_shares
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.tables.publications import Publication
 
 

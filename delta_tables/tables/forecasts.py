@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.partition_values import shown_text
-from patternlake.delta_tables.state_reader import Condition, between
-from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.reading.state_reader import Condition, between
+from patternlake.delta_tables.schema.partition_values import shown_text
+from patternlake.delta_tables.schema.table import Column, LogName, Table
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.tables.publications import Publication
 
 JOB = "predict"

@@ -16,15 +16,16 @@ from delta.exceptions import ConcurrentTransactionException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import documents, timestamps, writes
-from patternlake.delta_tables.literal_row import literal_row
-from patternlake.delta_tables.state_reader import Condition, between
-from patternlake.delta_tables.table import Column, Table
+from patternlake.delta_tables.reading.state_reader import Condition, between
+from patternlake.delta_tables.schema import documents, timestamps
+from patternlake.delta_tables.schema.table import Column, Table
+from patternlake.delta_tables.writing import writes
+from patternlake.delta_tables.writing.literal_row import literal_row
 from patternlake.udfs.errors import ConcurrentRunError
 from patternlake.udfs.record_batches import rows_in_micros
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
 
 TABLE = Table(
     name="intents",

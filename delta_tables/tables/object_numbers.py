@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 from delta.exceptions import ConcurrentTransactionException
 
-from patternlake.delta_tables import documents, writes
-from patternlake.delta_tables.literal_row import literal_row
-from patternlake.delta_tables.state_reader import Condition, among
-from patternlake.delta_tables.stream_names import CANDIDATES, candidates
-from patternlake.delta_tables.table import Column, Table
+from patternlake.delta_tables.reading.state_reader import Condition, among
+from patternlake.delta_tables.schema import documents
+from patternlake.delta_tables.schema.stream_names import CANDIDATES, candidates
+from patternlake.delta_tables.schema.table import Column, Table
+from patternlake.delta_tables.writing import writes
+from patternlake.delta_tables.writing.literal_row import literal_row
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
 
 logger = logging.getLogger(__name__)
 

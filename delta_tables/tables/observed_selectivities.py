@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from patternlake.delta_tables import direct_rewriting, direct_writer, documents, timestamps, writes
-from patternlake.delta_tables.arrow_rows import FewRows, of_tuples
-from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.table import Column, LogName, Table
-from patternlake.delta_tables.told_by_tasks import Observed
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.schema import documents, timestamps
+from patternlake.delta_tables.schema.quoting import literal
+from patternlake.delta_tables.schema.table import Column, LogName, Table
+from patternlake.delta_tables.spark.told_by_tasks import Observed
+from patternlake.delta_tables.writing import direct_rewriting, direct_writer, writes
+from patternlake.delta_tables.writing.arrow_rows import FewRows, of_tuples
 from patternlake.udfs.kleene.plans.observations import (
     HALF_LIFE,
     LEAST_JUDGED,
@@ -31,8 +32,8 @@ from patternlake.udfs.kleene.plans.observations import (
 )
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.state_reader import StateReader
+    from patternlake.delta_tables.committing.database import Database
+    from patternlake.delta_tables.reading.state_reader import StateReader
 
 logger = logging.getLogger(__name__)
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.partition_values import shown_text
-from patternlake.delta_tables.table import DIRECT_CHECKPOINT_INTERVAL, Column, LogName, Table
+from patternlake.delta_tables.reading.visibility import Batches, visible, visible_text
+from patternlake.delta_tables.schema.partition_values import shown_text
+from patternlake.delta_tables.schema.table import DIRECT_CHECKPOINT_INTERVAL, Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import Batches, visible, visible_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
 
 
 def _view(log: LogName) -> str:

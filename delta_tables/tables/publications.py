@@ -18,17 +18,18 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import documents, timestamps, writes
-from patternlake.delta_tables.literal_row import literal_row
-from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.state_reader import StateReader, among
-from patternlake.delta_tables.table import Column, LogName, Table
-from patternlake.delta_tables.table_logs import same_look
+from patternlake.delta_tables.reading.state_reader import StateReader, among
+from patternlake.delta_tables.reading.table_logs import same_look
+from patternlake.delta_tables.schema import documents, timestamps
+from patternlake.delta_tables.schema.quoting import literal
+from patternlake.delta_tables.schema.table import Column, LogName, Table
+from patternlake.delta_tables.writing import writes
+from patternlake.delta_tables.writing.literal_row import literal_row
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 from patternlake.udfs.record_batches import in_micros, rows_in_micros
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
 
 
 def _view(log: LogName) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.reading.visibility import visible_text
+from patternlake.delta_tables.schema.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible_text
 
 
 def _view(log: LogName) -> str:

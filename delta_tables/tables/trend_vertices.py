@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.layout import Layout
-from patternlake.delta_tables.partition_values import shown_text
-from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.reading.visibility import visible, visible_text
+from patternlake.delta_tables.schema.layout import Layout
+from patternlake.delta_tables.schema.partition_values import shown_text
+from patternlake.delta_tables.schema.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible, visible_text
 from patternlake.udfs.trends.kinds import EVENT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.tables.publications import Publication
 
 

@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import phases, timestamps
-from patternlake.delta_tables.frames import frame_where
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.alert_deliveries import AlertDeliveries, Attempt
 from patternlake.delta_tables.tables.alerts import told_by
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.delta_tables.writing.frames import frame_where
 from patternlake.jobs import few
 from patternlake.jobs.alerts.targets import Letter, Target, target_of
 from patternlake.jobs.configuration.alerts import AlertConfiguration
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
 
 GIVEN_UP_AFTER = 5
 """So many failures in a row end a round: the target is taken to be down, and others need not find it out."""

@@ -18,16 +18,17 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from patternlake.delta_tables import phases, timestamps
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.frames import frame_where
-from patternlake.delta_tables.spark_reader import choose_rows
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.spark_reader import choose_rows
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.reading.visibility import published_rows
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.forecasts import ForecastsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.visibility import published_rows
+from patternlake.delta_tables.writing.frames import frame_where
 from patternlake.jobs import few
 from patternlake.jobs.alerts.batches import JOB, READ_BATCH, next_batch
 from patternlake.jobs.alerts.deliveries import deliver

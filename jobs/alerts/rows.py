@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import timestamps
-from patternlake.delta_tables.arrow_rows import frame_of_tuples
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.partition_values import shown_text
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.reading.visibility import published_rows
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.schema.partition_values import shown_text
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.forecasts import ForecastsReader, made_by
-from patternlake.delta_tables.visibility import published_rows
+from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
 from patternlake.jobs.alerts.quiet import AT, RANK, TURN
 from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, PATTERN, SUBSCRIPTION
 from patternlake.jobs.sources.expressions import examine
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.tables.publications import Publication
 
 FOUND_IN, ORDINAL = "found_in", "ordinal"

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from patternlake.delta_tables.arrow_rows import frame_of_tuples
+from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
 from patternlake.jobs.alerts.attempts import Attempt, FollowedHttp, FollowedHttps
 from patternlake.jobs.configuration.alerts import KAFKA, WEBHOOK, AlertConfiguration
 from patternlake.jobs.sources.errors import innermost

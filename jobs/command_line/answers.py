@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import timestamps
-from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.jobs.text_columns import align
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.completion import completion_init, get_completion_script  # type: ignore[attr-defined]
 
-from patternlake.delta_tables.own_process import choose_memory
+from patternlake.delta_tables.spark.own_process import choose_memory
 from patternlake.jobs.command_line.ending import exit_code, failing
 from patternlake.jobs.messages import message
 from patternlake.udfs.errors import PatternLakeError
@@ -248,7 +248,7 @@ def run(
     only that. Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and the next run
     takes the batch over.
     """
-    from patternlake.delta_tables.opening import NEW_LAKES
+    from patternlake.delta_tables.databases.opening import NEW_LAKES
     from patternlake.jobs.command_line.local_spark import spark_for
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.steps import check_backfill, steps
@@ -303,9 +303,9 @@ def status(
 
     Its last batch, lag behind its input, rows, quarantined rows, and size.
     """
-    from patternlake.delta_tables import timestamps
-    from patternlake.delta_tables.opening import open_database, reader_without_spark
-    from patternlake.delta_tables.table_logs import UnreadableError
+    from patternlake.delta_tables.databases.opening import open_database, reader_without_spark
+    from patternlake.delta_tables.reading.table_logs import UnreadableError
+    from patternlake.delta_tables.schema import timestamps
     from patternlake.jobs.command_line import status_lines
     from patternlake.jobs.command_line.local_spark import on_a_platform, spark_for
     from patternlake.jobs.configuration.file import Configuration
@@ -551,7 +551,7 @@ def _round(
     quiet: bool,
     **how: Any,
 ) -> Generator[Summary, None, None]:
-    from patternlake.delta_tables.opening import open_database
+    from patternlake.delta_tables.databases.opening import open_database
     from patternlake.jobs.progress.reporting import ShownProgress
     from patternlake.jobs.running import perform
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.own_process import settle
-from patternlake.delta_tables.sessions import temporary_settings
+from patternlake.delta_tables.committing.sessions import temporary_settings
+from patternlake.delta_tables.spark.own_process import settle
 from patternlake.udfs.errors import StateError
 from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
 

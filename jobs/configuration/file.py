@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from patternlake.delta_tables.names import internal_name
+from patternlake.delta_tables.schema.names import internal_name
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.alerts import FORECAST, AlertConfiguration
 from patternlake.jobs.configuration.emitted import EmittedMatches, with_emitted

@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from patternlake.delta_tables import phases, timestamps
-from patternlake.delta_tables.arrow_rows import of_tuples
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.state_reader import between
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.state_reader import between
+from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.writing.arrow_rows import of_tuples
 from patternlake.jobs import few
 from patternlake.jobs.configuration.file import EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session

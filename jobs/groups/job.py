@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from patternlake.delta_tables import phases
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.reading.visibility import published_rows
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few
 from patternlake.jobs.configuration.file import GroupConfiguration
 from patternlake.jobs.contexts import in_own_session

@@ -18,12 +18,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from patternlake.delta_tables import phases, timestamps
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.reading.visibility import visible
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.schema.quoting import identifier
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.events import EventsReader
-from patternlake.delta_tables.visibility import visible
 from patternlake.jobs.contexts import keep_evaluated
 from patternlake.jobs.ingest import repeats
 from patternlake.jobs.ingest.batch_counts import Total, totals
@@ -37,8 +38,8 @@ from patternlake.udfs.own_names import OWN
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.object_state import ObjectState
+    from patternlake.delta_tables.batches.object_state import ObjectState
+    from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.tables.publications import Publication
     from patternlake.jobs.sources.columns import EventColumns
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.arrow_rows import frame_of_tuples
-from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.batches.batch import Batch
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
+from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
 from patternlake.jobs.ingest import ordering
 from patternlake.jobs.ingest.ordering import Ranges
 from patternlake.jobs.ingest.repeats import REASON as REPEAT

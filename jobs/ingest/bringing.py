@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.row_files import TaskRows, on_one_disk
+from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.delta_tables.writing.row_files import TaskRows, on_one_disk
 from patternlake.jobs.ingest import ranges, spilling
 from patternlake.jobs.sources.text_files import are_few
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
     from patternlake.jobs.sources.source import Source
 
 

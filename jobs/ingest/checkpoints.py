@@ -18,8 +18,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from patternlake.delta_tables.arrow_rows import frame_of_tuples
-from patternlake.delta_tables.log_copies import store_threads
+from patternlake.delta_tables.reading.log_copies import store_threads
+from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
 from patternlake.jobs.configuration import file_patterns
 from patternlake.jobs.sources.file_times import FileTimes
 from patternlake.udfs.errors import StateError

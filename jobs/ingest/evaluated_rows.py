@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import phases
+from patternlake.delta_tables.batches import phases
 from patternlake.jobs.contexts import keep_evaluated
 from patternlake.jobs.ingest import few_rows, repeats, steps
 from patternlake.jobs.ingest.batch_counts import Total, totals

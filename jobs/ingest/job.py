@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from patternlake.delta_tables import phases, timestamps
-from patternlake.delta_tables.batches import WRITTEN, Batch, numbers
-from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.sessions import made_within
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.batches.batch import WRITTEN, Batch, numbers
+from patternlake.delta_tables.batches.object_state import load_object_state
+from patternlake.delta_tables.committing.sessions import made_within
+from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration, meaning_as_now
 from patternlake.jobs.ingest import backfill as filling
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import types as T
 
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
 
 logger = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables import timestamps
-from patternlake.delta_tables.arrow_rows import frame_of
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.writing.arrow_rows import frame_of
 from patternlake.jobs import few
 from patternlake.jobs.ingest import repeats, steps
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.tables.publications import Publication
     from patternlake.jobs.ingest.evaluated_rows import Evaluation
 

@@ -16,16 +16,17 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import phases, timestamps
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.registration import register
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.batches.object_state import load_object_state
+from patternlake.delta_tables.batches.registration import register
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.visibility import visible
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.schema.quoting import identifier
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.visibility import visible
 from patternlake.jobs.configuration.emitted import POSITION, TIME, EmittedMatches, attribute_of
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.contexts import in_own_session, keep_evaluated

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.timestamps import timestamp_literal
+from patternlake.delta_tables.schema.timestamps import timestamp_literal
 from patternlake.jobs.ingest.ordering import order_of
 
 if TYPE_CHECKING:

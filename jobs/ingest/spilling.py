@@ -21,7 +21,7 @@ from patternlake.udfs.record_batches import tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from patternlake.delta_tables.row_files import Made, TaskRows
+    from patternlake.delta_tables.writing.row_files import Made, TaskRows
 
 _CHUNK_ROWS, _CHUNK_BYTES = 200_000, 32 << 20
 

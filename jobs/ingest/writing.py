@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import phases
-from patternlake.delta_tables.registration import add_columns, register
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.batches.registration import add_columns, register
 from patternlake.jobs import few
 from patternlake.jobs.contexts import in_background, keep_evaluated
 from patternlake.jobs.ingest import few_rows, ordering, ranges
@@ -20,7 +20,7 @@ from patternlake.jobs.ingest.batch_counts import Total, by_range, count_names, q
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from patternlake.delta_tables.batches import Batch
+    from patternlake.delta_tables.batches.batch import Batch
     from patternlake.jobs.sources.columns import EventColumns
 
 

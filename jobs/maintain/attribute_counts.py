@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.tables.event_statistics import EventStatisticsReader, EventStatisticsWriter
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.jobs import few
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.tables.publications import Publication
 
 STEPS = 20

@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from patternlake.delta_tables import phases, timestamps
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.durability import check_versions
-from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.retention import forget
-from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
-from patternlake.delta_tables.table_logs import same_look
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.batches.durability import check_versions
+from patternlake.delta_tables.batches.object_state import load_object_state
+from patternlake.delta_tables.batches.retention import forget
+from patternlake.delta_tables.batches.sketch_ageing import drop_segments, keep_topmost, segment_ends
+from patternlake.delta_tables.batches.upkeep import tidy
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.table_logs import same_look
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.upkeep import tidy
 from patternlake.jobs.configuration.file import AgeRule, Configuration
 from patternlake.jobs.contexts import in_own_session, in_own_session_when_needed
 from patternlake.jobs.maintain.attribute_counts import describe

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import phases, timestamps
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.pattern_state import PatternStateReader
 from patternlake.udfs.kleene.finality import Moment
@@ -19,8 +20,8 @@ from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.batches import Batch
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.batches.batch import Batch
+    from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.tables.publications import Publication
 
 _SLICES = 1000

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.delta_tables import timestamps
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.pattern_sources import ends_of, events_of, kept_events_of
-from patternlake.delta_tables.state_reader import Condition, among, between
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.gathering.pattern_sources import ends_of, events_of, kept_events_of
+from patternlake.delta_tables.reading.state_reader import Condition, among, between
+from patternlake.delta_tables.reading.visibility import published_rows
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.spark.told_by_tasks import Observed
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.pattern_state import keeps_anew
-from patternlake.delta_tables.told_by_tasks import Observed
-from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few
 from patternlake.jobs.patterns.carried import carried_here
 from patternlake.udfs.kept_attributes import keep_attributes
@@ -33,8 +33,8 @@ from patternlake.udfs.partitions import partition_codes
 from patternlake.udfs.record_batches import columns_of, together
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.batches import Batch
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.batches.batch import Batch
+    from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.tables.publications import Publication
 
 STATE, MATCHES = "pattern_state", "pattern_matches"

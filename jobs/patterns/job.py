@@ -12,18 +12,19 @@ from functools import cached_property, partial
 
 import pyarrow as pa
 
-from patternlake.delta_tables import documents, phases, timestamps
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.event_ranks import dealing_of
-from patternlake.delta_tables.gathering import Deal, collect, deal
-from patternlake.delta_tables.measure_columns import check_measures
-from patternlake.delta_tables.row_files import TaskRows
-from patternlake.delta_tables.snapshots import Snapshot, earliest_event
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.gathering.event_ranks import dealing_of
+from patternlake.delta_tables.gathering.gather import Deal, collect, deal
+from patternlake.delta_tables.gathering.snapshots import Snapshot, earliest_event
+from patternlake.delta_tables.schema import documents, timestamps
+from patternlake.delta_tables.spark.measure_columns import check_measures
+from patternlake.delta_tables.spark.told_by_tasks import FromTasks, Gathered, Observed, add_up
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.delta_tables.tables.pattern_state import keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.delta_tables.told_by_tasks import FromTasks, Gathered, Observed, add_up
+from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs.configuration.file import PatternConfiguration
 from patternlake.jobs.contexts import in_own_session_when_needed
 from patternlake.jobs.following import Work, follow, next_batch

@@ -18,14 +18,15 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import phases, timestamps
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.state_reader import Condition, among, between
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.reading.state_reader import Condition, among, between
+from patternlake.delta_tables.reading.visibility import published_rows
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.machine_transitions import MOVE_COLUMNS
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few
 from patternlake.jobs.configuration.file import SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from patternlake.delta_tables.arrow_rows import of_tuples
+from patternlake.delta_tables.writing.arrow_rows import of_tuples
 from patternlake.udfs.machines.forecasts.passage import DEAD
 from patternlake.udfs.machines.forecasts.totals import counts_of
 from patternlake.udfs.machines.from_config import Group

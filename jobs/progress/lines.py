@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from patternlake.delta_tables.phases import ROWS
+from patternlake.delta_tables.batches.phases import ROWS
 from patternlake.jobs.progress.stages import Pass
 from patternlake.jobs.summary import Summary
 

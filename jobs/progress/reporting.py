@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from patternlake.delta_tables.phases import ROWS, followed_by
+from patternlake.delta_tables.batches.phases import ROWS, followed_by
 from patternlake.jobs.progress.lines import Phase, line, write_summary
 from patternlake.jobs.progress.stages import TaggedStages, current_pass
 from patternlake.jobs.summary import Summary

@@ -19,15 +19,15 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import phases
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.row_files import TaskRows
-from patternlake.delta_tables.state_reader import Condition, StateReader
-from patternlake.delta_tables.table_logs import UnreadableError
+from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.state_reader import Condition, StateReader
+from patternlake.delta_tables.reading.table_logs import UnreadableError
+from patternlake.delta_tables.reading.worker_reader import Location, location_of, reader_at
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
+from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs import few
 from patternlake.jobs.configuration.file import SketchConfiguration
 from patternlake.jobs.contexts import in_own_session

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from patternlake.delta_tables import timestamps
+from patternlake.delta_tables.schema import timestamps
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.expressions import (

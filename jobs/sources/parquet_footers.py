@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import types as T
 
-from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.schema.quoting import identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from patternlake.delta_tables.arrow_rows import frame_of_tuples
+from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
 from patternlake.jobs.configuration import file_patterns
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources import text_encodings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.sources.errors import first_line
 from patternlake.udfs.errors import SourceError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from patternlake.delta_tables.arrow_rows import frame_of_tuples
+from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
 from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN, PLACE
 from patternlake.jobs.sources.xes import FAULT, events
 

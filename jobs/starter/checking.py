@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.sessions import own_session
+from patternlake.delta_tables.committing.sessions import own_session
 from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation, settings
 from patternlake.jobs.ingest.ordering import order_of

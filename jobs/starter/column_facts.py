@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.schema.quoting import identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

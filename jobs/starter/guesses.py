@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.values import RESERVED
 from patternlake.jobs.starter import role_words
 from patternlake.jobs.starter.column_facts import MOMENT_FORMATS, ZONED_FORMATS, ColumnFacts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types as T
 
-from patternlake.delta_tables.sessions import own_session
+from patternlake.delta_tables.committing.sessions import own_session
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.ingest.evaluated_rows import READING

@@ -18,13 +18,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.measure_columns import check_measures
-from patternlake.delta_tables.row_files import TaskRows
-from patternlake.delta_tables.state_reader import Condition, among, between
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.state_reader import Condition, among, between
+from patternlake.delta_tables.spark.measure_columns import check_measures
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.tables.trend_vertices import TABLE, TrendVerticesReader, pane_ends
+from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs.configuration.file import TrendConfiguration
 from patternlake.jobs.contexts import in_own_session, keep_evaluated
 from patternlake.jobs.following import Work, follow, next_batch

@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.row_files import TaskRows
-from patternlake.delta_tables.state_reader import Condition, StateReader, between
-from patternlake.delta_tables.table_logs import UnreadableError
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.state_reader import Condition, StateReader, between
+from patternlake.delta_tables.reading.table_logs import UnreadableError
+from patternlake.delta_tables.reading.visibility import published_rows
+from patternlake.delta_tables.reading.worker_reader import Location, location_of, reader_at
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.delta_tables.visibility import published_rows
-from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
+from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs import few
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.equal_shares import equal_shares

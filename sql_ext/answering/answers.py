@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from patternlake.delta_tables.arrow_rows import arrow_schema
-from patternlake.delta_tables.gathering import Deal, Gather, collect, deal
+from patternlake.delta_tables.gathering.gather import Deal, Gather, collect, deal
+from patternlake.delta_tables.writing.arrow_rows import arrow_schema
 from patternlake.sql_ext.answering import tasks
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.state_reader import Condition, between
-from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.state_reader import Condition, between
+from patternlake.delta_tables.reading.worker_reader import Location, location_of, reader_at
 from patternlake.sql_ext.answering import tasks
 from patternlake.udfs.equal_shares import equal_shares
 

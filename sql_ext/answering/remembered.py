@@ -15,7 +15,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from patternlake.delta_tables.file_cache import TableCache
+    from patternlake.delta_tables.reading.file_cache import TableCache
     from patternlake.sql_ext.answering.declaration import Answer, TableFunction
     from patternlake.sql_ext.lake import Lake
 

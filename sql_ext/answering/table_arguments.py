@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 
-from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
 from patternlake.udfs.own_names import is_own

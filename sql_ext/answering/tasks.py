@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from patternlake.delta_tables.arrow_rows import arrow_schema
+from patternlake.delta_tables.writing.arrow_rows import arrow_schema
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.limits import too_many
 from patternlake.udfs.record_batches import BATCH_ROWS

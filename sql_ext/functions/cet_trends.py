@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.measure_columns import check_names, needed_schema
-from patternlake.delta_tables.state_reader import StateReader
-from patternlake.delta_tables.worker_reader import Location
+from patternlake.delta_tables.reading.state_reader import StateReader
+from patternlake.delta_tables.reading.worker_reader import Location
+from patternlake.delta_tables.spark.measure_columns import check_names, needed_schema
 from patternlake.sql_ext.answering import reading_tasks, tasks
 from patternlake.sql_ext.answering.declaration import Answer, explicit
 from patternlake.sql_ext.answering.declaring import table_function

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from patternlake.delta_tables.snapshots import Publications
-from patternlake.delta_tables.state_reader import Condition, StateReader
-from patternlake.delta_tables.worker_reader import Location, reader_at
+from patternlake.delta_tables.gathering.snapshots import Publications
+from patternlake.delta_tables.reading.state_reader import Condition, StateReader
+from patternlake.delta_tables.reading.worker_reader import Location, reader_at
 from patternlake.sql_ext import exact_existence
 from patternlake.sql_ext.answering.declaring import declaration_of, scalar_function
 from patternlake.sql_ext.answering.reading_tasks import place_of

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.layout import KEY
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.schema.layout import KEY
 from patternlake.sql_ext.answering.answers import Dealt, answer_in_parts
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import Int32, table_function

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.snapshots import Snapshot
-from patternlake.delta_tables.state_reader import between
-from patternlake.delta_tables.visibility import visible_rows
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.gathering.snapshots import Snapshot
+from patternlake.delta_tables.reading.state_reader import between
+from patternlake.delta_tables.reading.visibility import visible_rows
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, answer
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import table_function

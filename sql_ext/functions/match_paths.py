@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.delta_tables.gathering import Gather
+from patternlake.delta_tables.gathering.gather import Gather
 from patternlake.sql_ext.answering.answers import Dealt, answer_in_parts
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import Int32, table_function

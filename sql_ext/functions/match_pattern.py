@@ -16,12 +16,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.event_ranks import dealing_of
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.layout import KEY
-from patternlake.delta_tables.measure_columns import check_names
-from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.told_by_tasks import FromTasks
+from patternlake.delta_tables.gathering.event_ranks import dealing_of
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.schema.layout import KEY
+from patternlake.delta_tables.spark.measure_columns import check_names
+from patternlake.delta_tables.spark.told_by_tasks import FromTasks
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart, leave_little
 from patternlake.sql_ext.answering.declaration import Answer

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.delta_tables.measure_columns import check_names
+from patternlake.delta_tables.spark.measure_columns import check_names
 from patternlake.sql_ext.answering.declaration import Answer
 from patternlake.sql_ext.answering.declaring import Int32, table_function
 from patternlake.sql_ext.exact_sequences import COLUMNS, events_that_matter, exact_rows

@@ -8,10 +8,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.measure_columns import check_names
-from patternlake.delta_tables.state_reader import Condition, between
-from patternlake.delta_tables.visibility import visible_rows
+from patternlake.delta_tables.reading.state_reader import Condition, between
+from patternlake.delta_tables.reading.visibility import visible_rows
+from patternlake.delta_tables.spark.measure_columns import check_names
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.declaration import Answer
 from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.bound_events import with_events

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.state_reader import Condition, among
-from patternlake.delta_tables.visibility import visible_rows
+from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.reading.state_reader import Condition, among
+from patternlake.delta_tables.reading.visibility import visible_rows
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, answer
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import table_function

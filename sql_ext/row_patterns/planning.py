@@ -28,10 +28,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from patternlake.delta_tables.arrow_rows import arrow_schema
-from patternlake.delta_tables.folded_aggregates import fold_aggregates
-from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.spark_types import first_line, project, types_of
+from patternlake.delta_tables.schema.quoting import identifier
+from patternlake.delta_tables.spark.folded_aggregates import fold_aggregates
+from patternlake.delta_tables.spark.spark_types import first_line, project, types_of
+from patternlake.delta_tables.writing.arrow_rows import arrow_schema
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, qualifiers, text_term
 from patternlake.sql_ext.row_patterns.subqueries import place_subqueries

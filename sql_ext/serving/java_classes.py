@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from patternlake.delta_tables.java_classes import define as define_all
+from patternlake.delta_tables.spark.java_classes import define as define_all
 
 # A class can be defined only when the one that it extends is there.
 _IN_ORDER = (

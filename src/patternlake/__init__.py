@@ -368,7 +368,7 @@ def status(spark: SparkSession, configuration: str | PathLike[str] | Configurati
     patternlake.udfs.errors.StateError
         The session is one of Spark Connect, or the database is newer than this code or registered at another location.
     """
-    from patternlake.delta_tables.opening import open_database
+    from patternlake.delta_tables.databases.opening import open_database
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.status import status as look
 

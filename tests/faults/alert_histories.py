@@ -19,10 +19,10 @@ from sql.published_events import NAME, TIME, E, publish
 from sql.small_tables import asked
 from webhook_receiver import Post, Receiver
 
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.timestamps import to_micros
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.schema.quoting import literal
+from patternlake.delta_tables.schema.timestamps import to_micros
 from patternlake.jobs import running
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.udfs.errors import StateError

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from patternlake.delta_tables import writes
+from patternlake.delta_tables.writing import writes
 
 OPERATIONS = ("append", "replace", "update", "update_matching", "delete")
 

@@ -20,11 +20,11 @@ from sql.empty_database import lay
 from sql.small_tables import asked, tables_of
 
 import patternlake
-from patternlake.delta_tables.batches import WRITTEN
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
-from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.batches.batch import WRITTEN
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.schema.quoting import identifier
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.jobs import running
 from patternlake.jobs.messages import message
 from patternlake.jobs.summary import Summary

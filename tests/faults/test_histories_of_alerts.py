@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from sql.empty_database import opened
 from webhook_receiver import receiving
 
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.committing.database import Database
 from tests.faults.alert_histories import History, patience
 
 HISTORIES = 40

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs import running
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.summary import Summary

@@ -9,7 +9,7 @@ import yaml
 from sql.machine_lake import MachineStream, bindings
 from sql.sketch_lake import DATABASE, E, SketchLake
 
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import run
 from patternlake.jobs.summary import Summary

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.migrations import SCHEMA_VERSION
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases.migrations import SCHEMA_VERSION
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.tables.catalogue import TABLES
 
 if TYPE_CHECKING:
     import pytest

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream
 
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
 
 SECTION = {"step": "CAST(t AS INT)", "probability": "CAST(p AS DOUBLE)", "attributes": {"t": "int", "p": "double"}}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from sql.small_tables import asked
 
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.stream_names import candidates
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.schema.stream_names import candidates
 from patternlake.jobs.configuration.file import Configuration, StreamConfiguration
 from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.summary import Summary

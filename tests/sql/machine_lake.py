@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, value_text
 
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
 
 

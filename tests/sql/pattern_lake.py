@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call
 
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import run
 from patternlake.jobs.summary import Summary

@@ -16,14 +16,15 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from patternlake.delta_tables import direct_writer, documents, timestamps
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_commits import TableFolder
-from patternlake.delta_tables.object_state import load_object_state
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.batches.object_state import load_object_state
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.committing.direct_commits import TableFolder
+from patternlake.delta_tables.schema import documents, timestamps
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.events import add_attributes
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.delta_tables.writing import direct_writer
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.ingest.job import JOB
 from patternlake.udfs.attributes import column_of, is_attribute

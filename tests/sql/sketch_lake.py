@@ -25,11 +25,11 @@ from sql.published_events import NAME, TIME, E, moment, plain, publish
 from sql.small_tables import asked
 
 import patternlake
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
-from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.schema.quoting import literal
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.messages import message
 from patternlake.jobs.running import run

@@ -10,9 +10,9 @@ import re
 
 from pyspark.sql import DataFrame
 
-from patternlake.delta_tables.arrow_rows import frame_of
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.delta_tables.writing.arrow_rows import frame_of
 
 MOST_BYTES = 2 << 20
 

@@ -17,7 +17,8 @@ from sql.pattern_lake import PatternStream
 from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared, value_text
 from webhook_receiver import Receiver, receiving
 
-from patternlake.delta_tables import retention, writes
+from patternlake.delta_tables.batches import retention
+from patternlake.delta_tables.writing import writes
 from patternlake.jobs import few
 from patternlake.jobs.running import run
 from patternlake.jobs.status import status

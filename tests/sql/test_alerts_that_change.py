@@ -11,7 +11,7 @@ from sql.alert_lake import AlertStream
 from sql.sketch_lake import E, SketchLake, letters, shared
 from webhook_receiver import Receiver, receiving
 
-from patternlake.delta_tables import retention
+from patternlake.delta_tables.batches import retention
 from patternlake.jobs.status import status
 from patternlake.udfs.errors import StateError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from patternlake.delta_tables.arrow_rows import frame_of
+from patternlake.delta_tables.writing.arrow_rows import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from sql.empty_database import common, lay
 
-from patternlake.delta_tables import writes
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.tables.publications import PublicationsReader
+from patternlake.delta_tables.writing import writes
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.ingest.backfill import parse_span
 from patternlake.jobs.ingest.job import ingest

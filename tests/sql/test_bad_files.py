@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sql.empty_database import common
 
-from patternlake.delta_tables import writes
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.writing import writes
 from patternlake.udfs.errors import ConfigurationError, SourceError
 from tests.sql.ingesting import Lake
 

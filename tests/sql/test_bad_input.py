@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call, moment, shared, worked
 
 import patternlake
-from patternlake.delta_tables.migrations import PROPERTY, SCHEMA_VERSION
+from patternlake.delta_tables.databases.migrations import PROPERTY, SCHEMA_VERSION
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from sql.machine_lake import MachineStream
 from sql.sketch_lake import E, SketchLake, by_tasks, shared
 from sql.trend_lake import shared as shared_trends
 
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.sql_ext.answering.remembered import forget
 from patternlake.sql_ext.enabled import lake_of
 from patternlake.sql_ext.functions import cet_trends

@@ -13,7 +13,7 @@ from naive.trend_cases import ATTRIBUTES, random_events, random_query
 from sql.sketch_lake import E
 from sql.trend_lake import TrendLake, shared
 
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.sql_ext.lake import DRIVER_BYTES
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from sql.empty_database import lay
 from sql.recipe_lake import ingested_recipes, recipe_lake
 
 import patternlake
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.jobs.configuration.alerts import AlertConfiguration
 from patternlake.jobs.configuration.file import AgeRule, Attribute, Configuration, SketchConfiguration, Source
 from patternlake.jobs.configuration.groups import GroupConfiguration

@@ -16,7 +16,7 @@ from sql.machine_lake import MachineStream
 from sql.sketch_lake import DATABASE, E, SketchLake, shared
 from sql.test_machines_random import settled
 
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import run
 

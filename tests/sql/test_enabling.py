@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import patternlake
-from patternlake.delta_tables import workers
+from patternlake.delta_tables.databases import workers
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.udfs.errors import ArgumentError, ConfigurationError, StateError
 

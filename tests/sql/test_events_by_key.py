@@ -11,9 +11,9 @@ import pytest
 from sql.ingesting import Lake
 
 import patternlake
-from patternlake.delta_tables import upkeep
-from patternlake.delta_tables.layout import lie_by_key
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.batches import upkeep
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.schema.layout import lie_by_key
 from patternlake.jobs.ingest import few_rows
 from patternlake.jobs.sources import columns
 from patternlake.sql_ext.answering.remembered import forget

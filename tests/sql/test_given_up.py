@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sql.empty_database import common
 
-from patternlake.delta_tables import writes
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.object_state import load_object_state
+from patternlake.delta_tables.batches.object_state import load_object_state
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.writing import writes
 from patternlake.jobs.configuration.file import GroupConfiguration, SubscriptionConfiguration
 from patternlake.jobs.groups.job import groups
 from patternlake.jobs.predict.job import predict

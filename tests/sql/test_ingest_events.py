@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from sql.empty_database import common
 
-from patternlake.delta_tables import writes
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.tables.events import TABLE as EVENTS
 from patternlake.delta_tables.tables.publications import PublicationsReader
+from patternlake.delta_tables.writing import writes
 from patternlake.jobs.ingest import bringing
 from patternlake.jobs.sources import text_files
 from tests.sql.ingesting import Lake

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sql.empty_database import common
 
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.committing.database import Database
 from patternlake.jobs.configuration.file_patterns import alone
 from patternlake.jobs.sources.errors import ChangedSourceError
 from patternlake.udfs.errors import ConfigurationError, SourceError

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from sql.empty_database import common
 
-from patternlake.delta_tables import writes
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.tables.publications import PublicationsReader
+from patternlake.delta_tables.writing import writes
 from patternlake.jobs.ingest import job as ingesting
 from patternlake.jobs.sources import file_times
 from patternlake.udfs.errors import SourceError, StateError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sql.empty_database import common
 
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.committing.database import Database
 from patternlake.udfs.errors import StateError
 from tests.sql.ingesting import Lake
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sql.empty_database import lay
 
-from patternlake.delta_tables import writes
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.opening import open_database
-from patternlake.delta_tables.writes import append
+from patternlake.delta_tables.batches.object_state import load_object_state
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.delta_tables.writing import writes
+from patternlake.delta_tables.writing.writes import append
 from patternlake.jobs import running
 from patternlake.jobs import steps as job_steps
 from patternlake.jobs.configuration.file import Configuration
@@ -170,7 +170,7 @@ def test_queries_that_close_rows_of_one_table_at_the_same_moment_meet_no_conflic
         if number == 1:
             world.run("sides_meeting", "trends", side_by_side=3)
     monkeypatch.setattr(writes, "update", meeting)
-    with caplog.at_level(logging.INFO, "patternlake.delta_tables.writes"):
+    with caplog.at_level(logging.INFO, "patternlake.delta_tables.writing.writes"):
         world.run("sides_meeting", "trends", side_by_side=3)
     assert len(updated) == 6, "vertices and edges of three queries"
     assert caplog.records == []

@@ -6,7 +6,7 @@ import pytest
 from py4j.java_gateway import GatewayClient
 from pyspark.sql import SparkSession
 
-from patternlake.delta_tables.jvm_names import remember_names
+from patternlake.delta_tables.spark.jvm_names import remember_names
 
 _GARBAGE = "m\n"
 """What a command begins with that lets go of an object, whenever Python finds that nobody has it any more."""

@@ -12,11 +12,11 @@ from sql.pattern_lake import PatternStream
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, by_tasks, call, shared
 
 import patternlake
-from patternlake.delta_tables import timestamps
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
-from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.spark_reader import SparkReader
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.reading.spark_reader import SparkReader
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities, read_observations
 from patternlake.jobs import few
 from patternlake.sql_ext import enabled

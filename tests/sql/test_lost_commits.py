@@ -12,8 +12,9 @@ import yaml
 from sql.empty_database import lay
 
 import patternlake
-from patternlake.delta_tables import durability, writes
-from patternlake.delta_tables.open_tables import commit_of, log_of
+from patternlake.delta_tables.batches import durability
+from patternlake.delta_tables.reading.open_tables import commit_of, log_of
+from patternlake.delta_tables.writing import writes
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.messages import message
 from patternlake.udfs.errors import StateError

@@ -20,7 +20,7 @@ from sql.sketch_lake import DATABASE, E, SketchLake, shared
 from unit.machines.running_cases import Run
 from unit.machines.test_machine_forecasting import composite_states
 
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.udfs.machines.forecasts.passage import DEAD, Forecaster, Waited, any_of, telling
 from patternlake.udfs.machines.forecasts.waiting_times import counted
 from patternlake.udfs.machines.graph.ages import NEVER

@@ -16,7 +16,7 @@ from naive.kleene_steps import NoSkipError, TooManyError
 from sql.sketch_lake import E, SketchLake, call, shared
 from sql.test_ways import WAYS
 
-from patternlake.delta_tables.timestamps import to_micros
+from patternlake.delta_tables.schema.timestamps import to_micros
 from patternlake.sql_ext import around_anchors
 from patternlake.sql_ext.answering.remembered import forget
 from patternlake.sql_ext.enabled import lake_of

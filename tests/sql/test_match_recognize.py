@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from sql.empty_database import common
 
 import patternlake
-from patternlake.delta_tables.arrow_rows import frame_of_tuples
+from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
 from patternlake.jobs.messages import message
 from patternlake.sql_ext.serving.java_classes import define
 from patternlake.udfs.errors import PatternLakeError

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from sql.empty_database import lay
 
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs.sources.errors import ChangedSourceError
 from patternlake.udfs.errors import StateError
 from tests.sql.ingesting import Lake

@@ -12,11 +12,11 @@ from sql.empty_database import opened
 from sql.sketch_lake import E
 from sql.trend_lake import shared
 
-from patternlake.delta_tables import migrations
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
-from patternlake.delta_tables.stream_names import CANDIDATES, candidates
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases import migrations
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.schema.stream_names import CANDIDATES, candidates
 from patternlake.delta_tables.tables.object_numbers import STREAM, ObjectNumbers
 from patternlake.udfs.errors import StateError
 

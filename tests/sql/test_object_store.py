@@ -16,10 +16,10 @@ import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
 
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.table_logs import Seen, UnreadableError, one_look
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.reading.table_logs import Seen, UnreadableError, one_look
 from tests.object_store import BUCKET, ObjectStore, packages
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.timeout(1200)]
@@ -75,7 +75,7 @@ COUNTING = """
 import json, sys
 from pathlib import Path
 import patternlake
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs.configuration.file import Configuration
 given = json.loads(sys.argv[1])
 spark = patternlake.session(None, "local[2]", database=None, settings=given["settings"])
@@ -105,12 +105,13 @@ MERGING = """
 import json, sys
 from functools import partial
 import patternlake
-from patternlake.delta_tables import direct_rewriting, direct_writer, store_objects
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.committing import store_objects
+from patternlake.delta_tables.writing import direct_rewriting, direct_writer
+from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs.configuration.file import Configuration
 given = json.loads(sys.argv[1])
 spark = patternlake.session(None, "local[2]", database=None, settings=given["settings"])

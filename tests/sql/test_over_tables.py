@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from sql.sketch_lake import E, SketchLake, Stream, call, moment, shared
 
 import patternlake
-from patternlake.delta_tables.arrow_rows import frame_of_tuples
+from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
 from patternlake.jobs.messages import message
 from patternlake.udfs.errors import ArgumentError
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.arrow_rows import frame_of
-from patternlake.delta_tables.partition_values import shown_text
-from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.sessions import own_session
-from patternlake.delta_tables.timestamps import ISO
+from patternlake.delta_tables.committing.sessions import own_session
+from patternlake.delta_tables.schema.partition_values import shown_text
+from patternlake.delta_tables.schema.quoting import identifier
+from patternlake.delta_tables.schema.timestamps import ISO
+from patternlake.delta_tables.writing.arrow_rows import frame_of
 from patternlake.udfs.attributes import column_of
 from patternlake.udfs.measures.event_values import arrow_type
 from patternlake.udfs.partitions import (

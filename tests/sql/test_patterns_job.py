@@ -11,9 +11,9 @@ import pytest
 from sql.pattern_lake import PatternStream, in_order
 from sql.sketch_lake import DATABASE, E, SketchLake, by_tasks, call, letters, moment, shared
 
-from patternlake.delta_tables.opening import open_database
-from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.retention import forget
+from patternlake.delta_tables.batches.retention import forget
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs import few
 from patternlake.jobs.status import status
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError, StateError

@@ -9,8 +9,8 @@ from sql.group_lake import SECTION
 from sql.published_events import E
 from sql.sketch_lake import SketchLake, Stream, letters, shared
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.udfs.attributes import is_attribute
 
 if TYPE_CHECKING:

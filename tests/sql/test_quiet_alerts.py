@@ -15,8 +15,8 @@ from naive.alerts import Found, quieted
 from sql.alert_lake import AlertStream
 from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared
 
-from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.timestamps import to_micros
+from patternlake.delta_tables.schema.quoting import literal
+from patternlake.delta_tables.schema.timestamps import to_micros
 from patternlake.jobs import few
 from patternlake.jobs.status import status
 from tests.faults.interrupted import KilledError, Writes

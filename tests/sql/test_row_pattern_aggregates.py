@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from sql.empty_database import common
 
 import patternlake
-from patternlake.delta_tables.arrow_rows import frame_of_tuples
+from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

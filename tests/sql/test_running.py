@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import patternlake
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.committing.database import Database
 from patternlake.jobs import running
 from patternlake.jobs import steps as job_steps
 from patternlake.jobs.command_line import answers, commands, local_spark

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from sql.empty_database import opened
 from sql.small_world import NAMES, QUESTIONS, STREAM, World
 
-from patternlake.delta_tables.sessions import made_within, own_session
+from patternlake.delta_tables.committing.sessions import made_within, own_session
 from patternlake.jobs.ingest import job as ingest_module
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import patternlake
-from patternlake.delta_tables import sessions
+from patternlake.delta_tables.committing import sessions
 from patternlake.jobs import few
 from patternlake.jobs.ingest import bringing
 from patternlake.jobs.progress import reporting

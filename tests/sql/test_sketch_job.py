@@ -25,7 +25,7 @@ from sql.sketch_lake import (
     shared,
 )
 
-from patternlake.delta_tables import writes
+from patternlake.delta_tables.writing import writes
 from patternlake.jobs.maintain import job as maintaining
 from patternlake.udfs.errors import SizingError, StateError
 

@@ -15,18 +15,19 @@ from pyspark.sql import functions as F
 from sql.empty_database import common
 from sql.small_tables import asked
 
-from patternlake.delta_tables import stream_names, writes
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_commits import OnDisk
-from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.registration import register
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.batches.object_state import load_object_state
+from patternlake.delta_tables.batches.registration import register
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.committing.direct_commits import OnDisk
+from patternlake.delta_tables.schema import stream_names
+from patternlake.delta_tables.schema.quoting import literal
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
 from patternlake.delta_tables.tables.intents import TABLE as INTENTS
 from patternlake.delta_tables.tables.intents import IntentsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.writing import writes
 from patternlake.udfs.errors import ArgumentError, ConcurrentRunError, StateError
 
 _NAMES = (f"stream{number}" for number in itertools.count())

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 from sql.empty_database import lay, opened
 
-from patternlake.delta_tables import migrations
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
-from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases import migrations
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.schema.quoting import identifier
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.udfs.errors import ArgumentError, StateError
 

@@ -13,14 +13,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from sql.empty_database import common
 
-from patternlake.delta_tables import retention, timestamps
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.batches import retention
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.visibility import visible
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.event_statistics import EventStatisticsReader
 from patternlake.delta_tables.tables.events import EventsReader, add_attributes
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.visibility import visible
 from patternlake.jobs.maintain.attribute_counts import describe
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.errors import ArgumentError, StateError

@@ -13,16 +13,19 @@ import pytest
 from pyspark.sql import SparkSession
 from sql.empty_database import opened
 
-from patternlake.delta_tables import direct_writer, migrations, opening, retention, table_logs
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_commits import TableFolder
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.opening import reader_without_spark
-from patternlake.delta_tables.stream_names import candidates
-from patternlake.delta_tables.table_logs import UnreadableError
+from patternlake.delta_tables.batches import retention
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.committing.direct_commits import TableFolder
+from patternlake.delta_tables.databases import migrations, opening
+from patternlake.delta_tables.databases.opening import reader_without_spark
+from patternlake.delta_tables.reading import table_logs
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.reading.table_logs import UnreadableError
+from patternlake.delta_tables.schema.stream_names import candidates
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.publications import PublicationsReader
+from patternlake.delta_tables.writing import direct_writer
 from patternlake.jobs import few
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.status import ObjectStatus, status, status_without_spark

@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 from sql.empty_database import opened
 
-from patternlake.delta_tables import internal_database, migrations, preparing, store_tables
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.quoting import identifier, literal
-from patternlake.delta_tables.stream_views import _PROPERTY as _STREAM
-from patternlake.delta_tables.table import Table
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.databases import internal_database, migrations, preparing, store_tables
+from patternlake.delta_tables.databases.stream_views import _PROPERTY as _STREAM
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.schema.quoting import identifier, literal
+from patternlake.delta_tables.schema.table import Table
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import run
 from patternlake.udfs.errors import StateError

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import migrations
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.databases import migrations
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.schema.timestamps import ISO
 from patternlake.delta_tables.tables.events import view_text
-from patternlake.delta_tables.timestamps import ISO
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import run
 from patternlake.udfs.attributes import attribute_of, is_attribute

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import patternlake
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.jobs.configuration.file import Configuration
 
 pytestmark = pytest.mark.slow

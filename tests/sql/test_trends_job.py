@@ -12,8 +12,8 @@ from naive.trend_cases import ATTRIBUTES, random_events, random_query
 from sql.sketch_lake import E
 from sql.trend_lake import TrendLake, TrendStream, shared
 
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.file import TrendConfiguration
 from patternlake.jobs.trends import job
 

@@ -12,19 +12,19 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from patternlake.delta_tables.arrow_rows import frame_of
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.file_rows import holding
-from patternlake.delta_tables.visibility import published_rows, visible, visible_text
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.reading.file_rows import holding
+from patternlake.delta_tables.reading.visibility import published_rows, visible, visible_text
+from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.delta_tables.writing.arrow_rows import frame_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from patternlake.delta_tables.table import Table
+    from patternlake.delta_tables.schema.table import Table
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sql.small_world import JOBS, NAMES, QUESTIONS, World
 
-from patternlake.delta_tables import opening
+from patternlake.delta_tables.databases import opening
 from patternlake.jobs import few, steps
 from patternlake.jobs.maintain import attribute_counts
 from patternlake.jobs.sources import text_files

@@ -18,11 +18,11 @@ import pytest
 from deltalake import DeltaTable
 from sql.empty_database import opened
 
-from patternlake.delta_tables import writes
-from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.sessions import temporary_settings
+from patternlake.delta_tables.batches.batch import Batch
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.committing.sessions import temporary_settings
+from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.delta_tables.writing import writes
 from patternlake.jobs import few
 from patternlake.jobs.ingest import bringing, ranges, spilling, ties
 from patternlake.jobs.ingest import job as ingest_job

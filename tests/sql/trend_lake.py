@@ -15,8 +15,8 @@ from sql.sketch_lake import call
 from sql.small_tables import asked
 
 import patternlake
-from patternlake.delta_tables.opening import open_database
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import run
 from patternlake.jobs.summary import Summary

@@ -10,11 +10,11 @@ import pytest
 from deltalake import ColumnProperties, WriterProperties, write_deltalake
 from numpy.typing import NDArray
 
-from patternlake.delta_tables import file_rows
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.file_choice import truth
-from patternlake.delta_tables.state_reader import Condition, Operator, among
+from patternlake.delta_tables.reading import file_rows
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.reading.file_choice import truth
+from patternlake.delta_tables.reading.state_reader import Condition, Operator, among
 
 STORED = {
     "by numbers of a dictionary": ColumnProperties(dictionary_enabled=True),

@@ -66,7 +66,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     monkeypatch.setattr(local_spark, "spark_for", session)
     session_of_one_core = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
     one_core = SimpleNamespace(spark=session_of_one_core, location="/lake", direct=None)
-    monkeypatch.setattr("patternlake.delta_tables.opening.open_database", lambda *given: one_core)
+    monkeypatch.setattr("patternlake.delta_tables.databases.opening.open_database", lambda *given: one_core)
     monkeypatch.setattr(commands.signal, "signal", lambda *given: None)
     return done
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from patternlake.delta_tables import commit_lock
-from patternlake.delta_tables.commit_lock import CommitLock, lock_of
+from patternlake.delta_tables.committing import commit_lock
+from patternlake.delta_tables.committing.commit_lock import CommitLock, lock_of
 from patternlake.udfs.errors import StateError
 
 _HOLD = """

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 
-from patternlake.delta_tables import direct_reader, file_rows, known_answers
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.file_choice import choose_files, truth
-from patternlake.delta_tables.known_answers import KnownAnswers
-from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.table_logs import UnreadableError
+from patternlake.delta_tables.reading import direct_reader, file_rows, known_answers
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.reading.file_choice import choose_files, truth
+from patternlake.delta_tables.reading.known_answers import KnownAnswers
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.reading.table_logs import UnreadableError
 
 # Microseconds within one millisecond.
 _BEGIN, _END = 1_357_041_600_000_100, 1_357_041_600_000_900

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from patternlake.delta_tables import direct_rewriting, direct_writer
-from patternlake.delta_tables.commit_lock import CommitLock, lock_of
-from patternlake.delta_tables.direct_commits import TableFolder
-from patternlake.delta_tables.file_choice import choose_files
-from patternlake.delta_tables.file_statistics import statistics_of
-from patternlake.delta_tables.layout import Layout
-from patternlake.delta_tables.state_reader import Condition, among
+from patternlake.delta_tables.committing.commit_lock import CommitLock, lock_of
+from patternlake.delta_tables.committing.direct_commits import TableFolder
+from patternlake.delta_tables.committing.file_statistics import statistics_of
+from patternlake.delta_tables.reading.file_choice import choose_files
+from patternlake.delta_tables.reading.state_reader import Condition, among
+from patternlake.delta_tables.schema.layout import Layout
+from patternlake.delta_tables.writing import direct_rewriting, direct_writer
 
 SCHEMA = pa.schema(
     [

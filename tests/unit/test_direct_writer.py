@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable
 from deltalake import write_deltalake as write
 
-from patternlake.delta_tables import direct_writer
-from patternlake.delta_tables.direct_commits import TableFolder
+from patternlake.delta_tables.committing.direct_commits import TableFolder
+from patternlake.delta_tables.writing import direct_writer
 
 
 @pytest.fixture

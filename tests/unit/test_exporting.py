@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from patternlake.delta_tables.batches import WRITTEN
+from patternlake.delta_tables.batches.batch import WRITTEN
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.exporting import export, write_file

@@ -16,6 +16,8 @@ FOLDERS_OF_JOBS = sorted(path.parent.name for path in (ROOT / "jobs").glob("*/__
 ENGINES = ("sketch", "kleene", "trends", "groups", "machines", "funnels", "paths")
 WITH_KERNELS = (*ENGINES, "rows")
 """Row patterns are of tables, not of streams: they have kernels, and neither events nor a job."""
+ROOMS = ("schema", "spark", "reading", "committing", "writing", "tables", "batches", "gathering", "databases")
+"""Of `delta_tables`, each above those that it imports nothing of."""
 MAY_IMPORT = {
     "udfs": {"udfs"},
     "delta_tables": {"udfs", "delta_tables"},
@@ -51,6 +53,19 @@ def test_imports_run_from_functions_and_jobs_to_tables_to_kernels(folder: str) -
         for path in files(folder)
         for name in imported(path)
         if name != "patternlake" and name.split(".")[1] not in MAY_IMPORT[folder]
+    }
+    assert wrong == set()
+
+
+def test_every_room_of_the_tables_imports_those_above_it_alone() -> None:
+    there = {path.parent.name for path in (ROOT / "delta_tables").glob("*/__init__.py")} - {"java"}
+    assert there == {*ROOMS}
+    wrong = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for place, room in enumerate(ROOMS)
+        for path in files(f"delta_tables/{room}")
+        for name in imported(path)
+        if name.startswith("patternlake.delta_tables.") and name.split(".")[2] not in ROOMS[: place + 1]
     }
     assert wrong == set()
 

@@ -16,15 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from patternlake.delta_tables import direct_rewriting, layout, upkeep
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.direct_commits import TableFolder
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import CACHE, TableCache
-from patternlake.delta_tables.layout import BUCKETS, Layout, buckets_of, buckets_of_unit, lie_by_key
-from patternlake.delta_tables.state_reader import Condition, ListedFiles
-from patternlake.delta_tables.unlisted_files import Place, write_portions
-from patternlake.delta_tables.upkeep import MERGED_FILES, _find_crowded
+from patternlake.delta_tables.batches import upkeep
+from patternlake.delta_tables.batches.upkeep import MERGED_FILES, _find_crowded
+from patternlake.delta_tables.committing.direct_commits import TableFolder
+from patternlake.delta_tables.committing.unlisted_files import Place, write_portions
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import CACHE, TableCache
+from patternlake.delta_tables.reading.state_reader import Condition, ListedFiles
+from patternlake.delta_tables.schema import layout
+from patternlake.delta_tables.schema.layout import BUCKETS, Layout, buckets_of, buckets_of_unit, lie_by_key
+from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.delta_tables.writing import direct_rewriting
 
 MANY = 20_000
 COLUMNS = ("stream_id", "position", "key", "name")

@@ -13,13 +13,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark import cloudpickle
 
-from patternlake.delta_tables import timestamps
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.spark.told_by_tasks import add_up
 from patternlake.delta_tables.tables import observed_selectivities
 from patternlake.delta_tables.tables.observed_selectivities import TABLE, ObservedSelectivities, read_observations
-from patternlake.delta_tables.told_by_tasks import add_up
 from patternlake.sql_ext import learning
 from patternlake.sql_ext.learning import Learned
 from patternlake.udfs.kleene.plans.observations import JudgedCondition, Observation
@@ -140,7 +140,7 @@ def test_a_lake_that_is_gone_stops_no_question(lake: Lake) -> None:
 
 def test_a_write_waits_for_nobody(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a job commits through Spark, what was observed is left to the next run."""
-    monkeypatch.setattr("patternlake.delta_tables.commit_lock._PATIENCE", 0.01)
+    monkeypatch.setattr("patternlake.delta_tables.committing.commit_lock._PATIENCE", 0.01)
     commits = lake.database.commits(TABLE)
     assert commits is not None
     with commits.through_spark():

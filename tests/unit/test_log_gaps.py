@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.log_gaps import check_commits
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.reading.log_gaps import check_commits
 from patternlake.udfs.errors import StateError
 
 

@@ -13,10 +13,10 @@ from deltalake import DeltaTable, write_deltalake
 from drawn import SEEDED
 from hypothesis import given, settings
 
-from patternlake.delta_tables import snapshots
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.snapshots import Snapshot
+from patternlake.delta_tables.gathering import snapshots
+from patternlake.delta_tables.gathering.snapshots import Snapshot
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
 from patternlake.udfs.published import NameCount
 from patternlake.udfs.requests import BatchRange
 

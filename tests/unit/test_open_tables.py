@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from patternlake.delta_tables import direct_writer, open_tables
-from patternlake.delta_tables.direct_commits import TableFolder
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.open_tables import open_table
+from patternlake.delta_tables.committing.direct_commits import TableFolder
+from patternlake.delta_tables.reading import open_tables
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.reading.open_tables import open_table
+from patternlake.delta_tables.writing import direct_writer
 
 
 def rows(*numbers: int) -> pa.Table:

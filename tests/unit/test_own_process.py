@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-_CHOOSE = "from patternlake.delta_tables.own_process import choose_memory; choose_memory(); "
+_CHOOSE = "from patternlake.delta_tables.spark.own_process import choose_memory; choose_memory(); "
 _TELL = "import pyarrow; print(pyarrow.default_memory_pool().backend_name)"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from patternlake.delta_tables import phases
+from patternlake.delta_tables.batches import phases
 from patternlake.jobs.progress.lines import Phase, clock, line
 from patternlake.jobs.progress.reporting import ShownProgress
 from patternlake.jobs.progress.stages import Pass, Stage, current_pass

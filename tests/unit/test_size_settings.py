@@ -7,7 +7,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.reading.file_cache import TableCache
 from patternlake.sql_ext.size_settings import read_count, read_size
 from patternlake.udfs.errors import ArgumentError
 

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.store_commits import StoreCommits
-from patternlake.delta_tables.table_logs import TableLogs
+from patternlake.delta_tables.committing.store_commits import StoreCommits
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.reading.table_logs import TableLogs
+from patternlake.delta_tables.tables.catalogue import TABLES
 
 INTENTS = TABLES["intents"]
 

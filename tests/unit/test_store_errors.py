@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patternlake.delta_tables.store_errors import explain
+from patternlake.delta_tables.databases.store_errors import explain
 
 S3 = "s3a://events/lake"
 

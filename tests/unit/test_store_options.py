@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from patternlake.delta_tables.store_options import options_of_spark, tell_spark
+from patternlake.delta_tables.databases.store_options import options_of_spark, tell_spark
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.udfs.errors import ConfigurationError
 

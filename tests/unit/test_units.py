@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from patternlake.delta_tables import gathering
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import CACHE, TableCache
-from patternlake.delta_tables.gathering import Gather, Known, PortionReader
-from patternlake.delta_tables.layout import Layout
-from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.unlisted_files import Place, write_portions
+from patternlake.delta_tables.committing.unlisted_files import Place, write_portions
+from patternlake.delta_tables.gathering import gather as gathering
+from patternlake.delta_tables.gathering.gather import Gather, Known, PortionReader
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import CACHE, TableCache
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.schema.layout import Layout
 from patternlake.udfs.partitions import PART, ByPartition
 from patternlake.udfs.record_batches import as_blob
 

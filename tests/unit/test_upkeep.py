@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from patternlake.delta_tables import upkeep, writes
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.batches import upkeep
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.delta_tables.writing import writes
 
 _TYPES = {"INT": pa.int32(), "STRING": pa.string()}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from patternlake.delta_tables import workers
+from patternlake.delta_tables.databases import workers
 from patternlake.udfs.errors import StateError
 
 

@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable
 from deltalake import write_deltalake as write
 
-from patternlake.delta_tables import direct_writer
-from patternlake.delta_tables.direct_commits import TableFolder
-from patternlake.delta_tables.layout import Layout
-from patternlake.delta_tables.unlisted_files import Place, write_portions
+from patternlake.delta_tables.committing.direct_commits import TableFolder
+from patternlake.delta_tables.committing.unlisted_files import Place, write_portions
+from patternlake.delta_tables.schema.layout import Layout
+from patternlake.delta_tables.writing import direct_writer
 
 SCHEMA = pa.schema([("stream_id", pa.int32()), ("block", pa.int32()), ("position", pa.int64()), ("name", pa.string())])
 

@@ -11,13 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from patternlake.delta_tables import direct_writer, written_rows
-from patternlake.delta_tables.direct_commits import TableFolder
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.layout import Layout
-from patternlake.delta_tables.parquet_columns import write_file
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.committing.direct_commits import TableFolder
+from patternlake.delta_tables.reading import written_rows
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import TableCache
+from patternlake.delta_tables.reading.parquet_columns import write_file
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.schema.layout import Layout
+from patternlake.delta_tables.writing import direct_writer
 
 FEW, MANY = 3, 10_001
 COLUMNS = ("stream_id", "position", "name")

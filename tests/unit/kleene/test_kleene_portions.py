@@ -17,7 +17,7 @@ from naive.kleene_dealt import Found, Question
 from naive.kleene_random import TYPES, random_events
 from naive.kleene_steps import NoSkipError, TooManyError
 
-from patternlake.delta_tables.timestamps import to_micros
+from patternlake.delta_tables.schema.timestamps import to_micros
 from patternlake.udfs.arrays import BoolArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kept_attributes import read_attributes

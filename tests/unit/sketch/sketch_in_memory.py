@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from patternlake.delta_tables.file_choice import truth
-from patternlake.delta_tables.state_reader import Condition, Fold
+from patternlake.delta_tables.reading.file_choice import truth
+from patternlake.delta_tables.reading.state_reader import Condition, Fold
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.kept_attributes import read_attributes
 from patternlake.udfs.requests import BatchRange

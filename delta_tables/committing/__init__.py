@@ -1,0 +1,1 @@
+"""A database, and how commits to its tables are made so that none is lost."""

@@ -1,0 +1,1 @@
+"""How a database is found, made, prepared, migrated and opened."""

@@ -1,0 +1,206 @@
+"""Opens databases: finds or makes the place, has the tables prepared, and finds out who may read and write them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from patternlake.delta_tables.committing.conditional_commits import commit_conditionally
+from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.committing.direct_commits import WRITER_VERSION
+from patternlake.delta_tables.databases import migrations, workers
+from patternlake.delta_tables.databases.internal_database import describe, is_internal
+from patternlake.delta_tables.databases.preparing import prepare
+from patternlake.delta_tables.databases.store_errors import list_folders
+from patternlake.delta_tables.databases.store_options import is_object_store, options_of_spark, tell_spark
+from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.reading.file_cache import CACHE
+from patternlake.delta_tables.reading.table_logs import UnreadableError, one_look
+from patternlake.delta_tables.schema.locations import as_delta_rs, check_location, has_scheme, plain
+from patternlake.delta_tables.schema.names import log_name
+from patternlake.delta_tables.schema.quoting import literal
+from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.delta_tables.writing import direct_writer
+from patternlake.udfs.errors import ArgumentError, StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+NEW_LAKES = logging.getLogger("patternlake.new_lakes")
+"""Hears at level INFO of lakes that are made on purpose."""
+_CARRIER = log_name(migrations.CARRIER)
+_LOOKED_AT = 1000
+_SHOWN = 3
+
+
+def open_database(
+    spark: SparkSession,
+    name: str = "patternlake",
+    location: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Database:
+    """Open a database; create, register or migrate what needs it.
+
+    Idempotent, and a matter of a few catalog look-ups when everything is there.
+
+    Parameters
+    ----------
+    spark
+        A Delta-ready session.
+    name
+        Name of the catalog's database with the views; `internal_name` has the tables.
+    location
+        Folder or object-store path; relative paths are relative to the working directory. None: where the catalog
+        puts the database.
+    storage_options
+        Of the object store, as of `store_options.tell_spark`.
+
+    Raises
+    ------
+    ArgumentError
+        The name is not one that Spark's catalog takes, or the location has a character that readers cannot take.
+    StateError
+        The session is one of Spark Connect; or the database is newer than the code, is not PatternLake's, or is
+        registered at another location; or one of its two names is taken; or its object store cannot be reached.
+    """
+    workers.refuse_connect(spark)
+    if not re.fullmatch(r"[A-Za-z0-9_]+", name):
+        raise ArgumentError(f"the database name '{name}' may hold letters, digits and _ only, at least one of them")
+    folders = None
+    if location is not None:
+        place = location if has_scheme(location) else os.path.abspath(location)
+        check_location(place)
+        tell_spark(spark, place, storage_options or {})
+        folders = list_folders(spark, place)
+    rows = describe(spark, name, "" if location is None else f"LOCATION {literal(place)}")
+    if is_internal(rows):
+        raise StateError(
+            f"the database '{name}' has the internal tables of the lake '{name.removesuffix('_internal')}'; "
+            "give that name, or one of your own"
+        )
+    registered = next(row.info_value for row in rows if row.info_name == "Location")
+    # Spark writes a location as a URI.
+    spellings = (registered, unquote(registered))
+    if location is None:
+        place = spellings[1]
+    elif plain(place) not in map(plain, spellings):
+        raise StateError(
+            f"the database '{name}' is registered in this session at {registered}, not at {place}; "
+            "give the same location or another name"
+        )
+    database = Database(spark, name, place.rstrip("/"))
+    commit_conditionally(spark, registered)
+    there = _on_disk(registered, database.location)
+    carried = folders is None or _CARRIER in folders
+    with one_look({}):
+        if there is not None:
+            reader: DirectReader | None = _reader(there)
+        else:
+            reader = _reader_of_store(database, storage_options or {}) if carried else None
+        # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
+        with replace(database, direct=reader).apart() as own:
+            made = prepare(own, registered, folders)
+    on_disk = there or _on_disk(registered, database.location)
+    if on_disk is None:
+        return replace(database, made=made, direct=reader or _reader_of_store(database, storage_options or {}))
+    direct = _directly(on_disk)
+    return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)
+
+
+def tell_new_lake(database: Database) -> str:
+    """Say that a lake was made where there was none, and which lakes are in the folders beside it.
+
+    Parameters
+    ----------
+    database
+        One that was `made`. Elsewhere than on this machine's disk no other lakes are looked for.
+    """
+    told = f"made a new lake at {database.location}; there was none"
+    if has_scheme(database.location) and not database.location.startswith("file:"):
+        return told
+    path = Path(plain(unquote(database.location) if database.location.startswith("file:") else database.location))
+    with suppress(OSError):
+        folders = sorted(islice(path.parent.iterdir(), _LOOKED_AT))
+        others = [each for each in folders if each != path and (each / _CARRIER / "_delta_log").is_dir()]
+        if others:
+            shown = ", ".join(map(str, others[:_SHOWN])) + (", …" if len(others) > _SHOWN else "")
+            told += f". Lakes beside it: {shown}; if you mean one of them, put `location` right and delete the new one"
+    return told
+
+
+def reader_without_spark(location: str | None) -> DirectReader | None:
+    """What reads the tables of a database that is there and up to date, without Spark; None where only Spark can.
+
+    Parameters
+    ----------
+    location
+        As of `open_database`. One without a scheme is taken for a folder of this machine, where such a database is
+        there; Spark may be configured to look for it elsewhere.
+    """
+    if location is None or (has_scheme(location) and not location.startswith("file:")):
+        return None
+    path = plain(unquote(location)) if location.startswith("file:") else os.path.abspath(location)
+    if not os.path.isdir(f"{path}/{_CARRIER}"):
+        return None
+    reader = _directly(path)
+    if reader is None:
+        return None
+    version = reader.properties(migrations.CARRIER).get(migrations.PROPERTY)
+    return reader if version == str(migrations.SCHEMA_VERSION) else None
+
+
+def _on_disk(registered: str, location: str) -> str | None:
+    """The path of a location that Spark has registered, where it is a folder whose commits can be made without Spark.
+
+    Without a scheme of its own a location may lie in any file system, so what is registered decides.
+    """
+    if not registered.startswith("file:"):
+        return None
+    path = plain(unquote(location) if location.startswith("file:") else location)
+    tables = f"{path}/{_CARRIER}"
+    return path if os.path.isdir(tables) and direct_writer.possible(tables) else None
+
+
+def _directly(folder: str) -> DirectReader | None:
+    """What reads the tables under a folder; None where one of them has been given features that need Spark."""
+    reader = _reader(folder)
+    try:
+        versions = {name: reader.writer_version(name) for name in TABLES}
+    except UnreadableError as error:
+        logger.info("%s; Spark reads and writes", error)
+        return None
+    return reader if all(versions[name] <= WRITER_VERSION for name in TABLES if TABLES[name].direct) else None
+
+
+def _reader_of_store(database: Database, storage_options: Mapping[str, str]) -> DirectReader | None:
+    """What reads the tables of a database in an object store; None where there is none, or only Spark can read it."""
+    place = as_delta_rs(database.location) if is_object_store(database.location) else None
+    if place is None:
+        return None
+    options = {**options_of_spark(database.spark, database.location), **storage_options}
+    reader = _reader(place, tuple(sorted(options.items())))
+    try:
+        reader.properties(migrations.CARRIER)
+    except UnreadableError as error:
+        logger.info("%s; Spark reads it", error)
+        return None
+    except OSError as error:
+        logger.warning("the store could not be read without Spark, which reads it, too: %s", error)
+        return None
+    return reader
+
+
+@lru_cache(maxsize=8)
+def _reader(place: str, storage_options: tuple[tuple[str, str], ...] = ()) -> DirectReader:
+    """One for all that open a database: to open the logs of its tables takes longer than to bring them up to date."""
+    return DirectReader(place, CACHE, dict(storage_options))

@@ -1,0 +1,1 @@
+"""How tables are read: without Spark where that can be, else through it."""

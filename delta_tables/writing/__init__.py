@@ -1,0 +1,1 @@
+"""How rows are written, changed and removed."""
