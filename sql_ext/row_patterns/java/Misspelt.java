@@ -5,6 +5,7 @@ import java.util.HashSet;
 import java.util.Iterator;
 import java.util.Locale;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.UnaryOperator;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
@@ -22,10 +23,13 @@ import scala.collection.immutable.Map;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Calls of functions that no session has, under a name that is close to one of ours: Spark would not say which is
- *  meant. Of any other function nothing is said, and no more is done than to look it up. */
+ *  meant. Other functions are not looked up, and nothing is said of them. */
 public class Misspelt {
+    private static final int MOST_NAMES = 10_000;
     private final Set known = new HashSet();
     private final UnaryOperator suggest;
+    /** From names that were called to what is meant by each, or to nothing: to ask Python takes longer than to parse. */
+    private final java.util.Map meant = new ConcurrentHashMap();
 
     /** `known`: names of functions of ours; `suggest`: from a name that Spark does not know to the one of ours that is
      *  meant, or null. */
@@ -36,67 +40,78 @@ public class Misspelt {
 
     /** Throws for the first such call of a plan that was read, but not analysed. Parsers may throw no other error. */
     public void refuse(QueryPlan plan, SparkSession session) throws ParseException {
-        this.refuse(plan, session, new HashSet());
-    }
-
-    /** `seen`: names that were looked up. */
-    private void refuse(QueryPlan plan, SparkSession session, Set seen) throws ParseException {
         if (plan instanceof UnresolvedTableValuedFunction) {
-            this.look(((UnresolvedTableValuedFunction) plan).name(), plan, session, seen);
+            this.look(((UnresolvedTableValuedFunction) plan).name(), plan, session);
         }
         Iterator expressions = list(plan.expressions());
         while (expressions.hasNext()) {
-            this.refuse((Expression) expressions.next(), session, seen);
+            this.refuse((Expression) expressions.next(), session);
         }
-        this.refuse(plan.children(), session, seen);
+        this.refuse(plan.children(), session);
         // The queries of WITH.
-        this.refuse(plan.innerChildren(), session, seen);
+        this.refuse(plan.innerChildren(), session);
     }
 
-    private void refuse(Seq plans, SparkSession session, Set seen) throws ParseException {
+    private void refuse(Seq plans, SparkSession session) throws ParseException {
         Iterator each = list(plans);
         while (each.hasNext()) {
             Object one = each.next();
             if (one instanceof QueryPlan) {
-                this.refuse((QueryPlan) one, session, seen);
+                this.refuse((QueryPlan) one, session);
             }
         }
     }
 
-    private void refuse(Expression expression, SparkSession session, Set seen) throws ParseException {
+    private void refuse(Expression expression, SparkSession session) throws ParseException {
         // Spark marks each expression with what is below it, and keeps that for its own rules.
         boolean queries = expression.containsPattern(TreePattern.PLAN_EXPRESSION());
         if (!queries && !expression.containsPattern(TreePattern.UNRESOLVED_FUNCTION())) {
             return;
         }
         if (expression instanceof UnresolvedFunction) {
-            this.look(((UnresolvedFunction) expression).nameParts(), expression, session, seen);
+            this.look(((UnresolvedFunction) expression).nameParts(), expression, session);
         }
         if (expression instanceof PlanExpression) {
-            this.refuse(((PlanExpression) expression).plan(), session, seen);
+            this.refuse(((PlanExpression) expression).plan(), session);
         }
         Iterator children = list(expression.children());
         while (children.hasNext()) {
-            this.refuse((Expression) children.next(), session, seen);
+            this.refuse((Expression) children.next(), session);
         }
     }
 
-    private void look(Seq parts, TreeNode call, SparkSession session, Set seen) throws ParseException {
+    private void look(Seq parts, TreeNode call, SparkSession session) throws ParseException {
         if (parts.size() != 1) {
             return;
         }
         String name = (String) parts.head();
-        SessionCatalog catalog = session.sessionState().catalog();
-        if (!seen.add(name)
-                || this.known.contains(name.toLowerCase(Locale.ROOT))
-                || catalog.lookupBuiltinOrTempFunction(name).isDefined()
-                || catalog.lookupBuiltinOrTempTableFunction(name).isDefined()) {
+        String meant = this.find(name.toLowerCase(Locale.ROOT));
+        if (meant.isEmpty()) {
             return;
         }
-        String meant = (String) this.suggest.apply(name);
-        if (meant != null && !isKept(name, session)) {
+        SessionCatalog catalog = session.sessionState().catalog();
+        if (catalog.lookupBuiltinOrTempFunction(name).isEmpty()
+                && catalog.lookupBuiltinOrTempTableFunction(name).isEmpty()
+                && !isKept(name, session)) {
             throw error(name, meant, call.origin(), catalog);
         }
+    }
+
+    /** The function of ours that is meant by a name, if it is of none and close to one; else nothing. */
+    private String find(String name) {
+        if (this.known.contains(name)) {
+            return "";
+        }
+        Object found = this.meant.get(name);
+        if (found == null) {
+            if (this.meant.size() >= MOST_NAMES) {
+                this.meant.clear();
+            }
+            Object close = this.suggest.apply(name);
+            found = close == null ? "" : close;
+            this.meant.put(name, found);
+        }
+        return (String) found;
     }
 
     /** Whether a function of the name lasts in the current catalogue; also where that cannot tell, as Spark will. */
