@@ -43,9 +43,11 @@ public class Misspelt {
         if (plan instanceof UnresolvedTableValuedFunction) {
             this.look(((UnresolvedTableValuedFunction) plan).name(), plan, session);
         }
-        Iterator expressions = list(plan.expressions());
-        while (expressions.hasNext()) {
-            this.refuse((Expression) expressions.next(), session);
+        if (mayCall(plan)) {
+            Iterator expressions = list(plan.expressions());
+            while (expressions.hasNext()) {
+                this.refuse((Expression) expressions.next(), session);
+            }
         }
         this.refuse(plan.children(), session);
         // The queries of WITH.
@@ -63,9 +65,7 @@ public class Misspelt {
     }
 
     private void refuse(Expression expression, SparkSession session) throws ParseException {
-        // Spark marks each expression with what is below it, and keeps that for its own rules.
-        boolean queries = expression.containsPattern(TreePattern.PLAN_EXPRESSION());
-        if (!queries && !expression.containsPattern(TreePattern.UNRESOLVED_FUNCTION())) {
+        if (!mayCall(expression)) {
             return;
         }
         if (expression instanceof UnresolvedFunction) {
@@ -78,6 +78,12 @@ public class Misspelt {
         while (children.hasNext()) {
             this.refuse((Expression) children.next(), session);
         }
+    }
+
+    /** Whether there are functions or queries in it: Spark marks each node with what is below, for its own rules. */
+    private static boolean mayCall(TreeNode node) {
+        return node.containsPattern(TreePattern.UNRESOLVED_FUNCTION())
+                || node.containsPattern(TreePattern.PLAN_EXPRESSION());
     }
 
     private void look(Seq parts, TreeNode call, SparkSession session) throws ParseException {
