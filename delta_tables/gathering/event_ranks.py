@@ -24,7 +24,7 @@ def dealing_of(gathered: Gather, request: KleeneRequest, collect: Callable[[Gath
     request
         The request.
     collect
-        Counts the events, where that is needed, by a Spark job of its own; see `gathering.collect`.
+        Counts the events, where that is needed, by a Spark job of its own; see `gather.collect`.
     """
     portions = request.portions
     if portions.width is None or not portions.counted:

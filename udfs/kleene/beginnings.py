@@ -117,7 +117,7 @@ def gaps_at(order: Linearization, inside: frozenset[int], awaited: int) -> tuple
     )
 
 
-def reached(pattern: KleenePattern, stream: Stream, begins: BoolArray) -> tuple[Rows, IntArray]:
+def choose_furthest(pattern: KleenePattern, stream: Stream, begins: BoolArray) -> tuple[Rows, IntArray]:
     """How far each start came from which nothing is complete.
 
     Of all choices of events that fit a beginning of the pattern, the one that is told has its last operand furthest in
@@ -211,7 +211,7 @@ def _begun(step: Step) -> Iterator[_Part]:
         before = step.parts[:at]
         for one in _begun(part):
             yield replace(one, step=join_steps(step.kind, (*before, one.step)))
-        awaited = _first_needed(step.parts[at:])
+        awaited = _find_needed(step.parts[at:])
         if before and awaited != WHOLE:
             yield _Part(join_steps(step.kind, before), awaited)
 
@@ -222,7 +222,7 @@ def _begun_in_rounds(step: Step) -> Iterator[_Part]:
     least = {one.operand: one.least for one in inner.walk() if one.kind == EVENT}
     everything = frozenset(least)
     if step.least > 1:
-        yield _Part(replace(step, least=1, most=step.least - 1, optional=False), _first_needed([inner]), everything)
+        yield _Part(replace(step, least=1, most=step.least - 1, optional=False), _find_needed([inner]), everything)
     for one in _begun(inner):
         taken = {part.operand: part.least == least[part.operand] for part in one.step.walk() if part.kind == EVENT}
         until = min(taken) if step.until >= 0 else -1
@@ -244,7 +244,7 @@ def _begun_beside(step: Step) -> Iterator[_Part]:
         begun = [one for one in chosen if one is not None]
         last = [one for one in begun if one.last]
         awaits = [
-            _first_needed([part]) if one is None else one.awaited for part, one in zip(step.parts, chosen, strict=True)
+            _find_needed([part]) if one is None else one.awaited for part, one in zip(step.parts, chosen, strict=True)
         ]
         awaited = next((one for one in awaits if one != WHOLE), WHOLE)
         # What has too few comes last, which no two of them can.
@@ -253,11 +253,11 @@ def _begun_beside(step: Step) -> Iterator[_Part]:
             yield replace(last[0] if last else begun[0], step=made, awaited=awaited)
 
 
-def _first_needed(steps: Sequence[Step]) -> int:
+def _find_needed(steps: Sequence[Step]) -> int:
     """The first operand that steps need which have not begun."""
     for step in steps:
         if not step.optional:
-            found = step.operand if step.kind == EVENT else _first_needed(step.parts)
+            found = step.operand if step.kind == EVENT else _find_needed(step.parts)
             if found != WHOLE:
                 return found
     return WHOLE

@@ -15,8 +15,7 @@ import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events
-from patternlake.udfs.kleene.beginnings import WHOLE, beginnings_of, gaps_at
-from patternlake.udfs.kleene.beginnings import reached as reached_by_choice
+from patternlake.udfs.kleene.beginnings import WHOLE, beginnings_of, choose_furthest, gaps_at
 from patternlake.udfs.kleene.events import Stream, stream_of
 from patternlake.udfs.kleene.finality import Moment, is_followed, window_over
 from patternlake.udfs.kleene.kernels import bindings, scanning
@@ -117,7 +116,7 @@ def with_near_misses(
     stream = stream_of(pattern, events)
     if policy == "skip_till_any":
         wanted = np.ones(len(events), np.bool_) if begins is None else begins
-        rows, awaited = reached_by_choice(pattern, stream, wanted)
+        rows, awaited = choose_furthest(pattern, stream, wanted)
         begun = _Reached(rows, awaited, rows.events[rows.offsets[1:] - 1])
     else:
         done = np.zeros(len(events), np.bool_) if begins is None else ~begins
