@@ -12,7 +12,7 @@ from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.events import micros
 from patternlake.udfs.kleene.anchors import find_anchors
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.published import NameCount
+from patternlake.udfs.published import NameCount, count_events
 
 _FEW_EVENTS = 100_000
 """The events of so many are not worth a look of their own."""
@@ -42,7 +42,7 @@ def around_anchors(lake: Lake, pattern: KleenePattern, gathered: Gather, counts:
     Gather
         The same where no name is rare.
     """
-    total = sum(row.events for row in counts)
+    total = count_events(counts)
     anchors = find_anchors(pattern, counts)
     if anchors is None or total <= _FEW_EVENTS or anchors.events * _RARE > total:
         return gathered

@@ -25,7 +25,7 @@ from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.limits import WHOLE_EVENTS
 from patternlake.udfs.partitions import ByPartition, count_portions
-from patternlake.udfs.published import NameCount
+from patternlake.udfs.published import NameCount, count_events
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.reads import SketchReads
 from patternlake.udfs.sketch.request import SketchRequest
@@ -174,5 +174,5 @@ def _about(request: SketchRequest, wanted: Candidates, counts: Sequence[NameCoun
     """About how many events can matter, by how often each name occurs."""
     # Names tell nothing of events that have other tokens.
     names = wanted.names if request.tokens_are_names else None
-    mine = request.events if names is None else sum(row.events for row in counts if row.name in names)
+    mine = request.events if names is None else count_events(counts, names)
     return int(mine * min(1.0, (len(wanted.blocks) << BLOCK_BITS) / max(1, request.events)))

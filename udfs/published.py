@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,3 +160,8 @@ class NameCount:
     first: int | None
     last: int | None
     attributes: Sequence[Mapping[str, Any]] | None = None
+
+
+def count_events(counts: Iterable[NameCount], names: Collection[str] | None = None) -> int:
+    """Count the events of a stream that have some names; None: any."""
+    return sum(row.events for row in counts if names is None or row.name in names)

@@ -44,7 +44,7 @@ from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.partitions import PART
-from patternlake.udfs.published import NameCount
+from patternlake.udfs.published import NameCount, count_events
 from patternlake.udfs.record_batches import columns_of
 
 
@@ -141,10 +141,7 @@ def columns_read(request: KleeneRequest) -> tuple[str, ...]:
 
 def _are_few(names: Collection[str] | None, counts: Sequence[NameCount]) -> bool:
     """Whether the events of some names, of all where None are given, are few among those of a stream."""
-    if names is None:
-        return False
-    total, mine = sum(row.events for row in counts), sum(row.events for row in counts if row.name in names)
-    return leave_little(mine, total)
+    return names is not None and leave_little(count_events(counts, names), count_events(counts))
 
 
 def events_of(request: KleeneRequest, where: Sequence[Condition]) -> Gather:

@@ -14,7 +14,7 @@ from patternlake.udfs.funnels.query import FunnelQuery, compile_query
 from patternlake.udfs.language.predicate.scopes import Scope
 from patternlake.udfs.language.query.over_streams import parse_over
 from patternlake.udfs.partitions import count_portions
-from patternlake.udfs.published import SETTLED, NameCount, Published, published_stream
+from patternlake.udfs.published import SETTLED, NameCount, Published, count_events, published_stream
 from patternlake.udfs.requests import PORTION_EVENTS, PartitionReads, compile_once
 
 DEFAULT_MODE = "any_order_between"
@@ -96,7 +96,7 @@ def check_request(
         watermark=at.watermark,
         until=until,
     )
-    events = sum(row.events for row in counts) if counts else at.source_to
+    events = count_events(counts) if counts else at.source_to
     return PartitionReads(request, at.rows, count_portions(events, PORTION_EVENTS))
 
 

@@ -16,7 +16,7 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.from_config import query_of, same_query, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.partitions import count_portions
-from patternlake.udfs.published import NameCount, Published, PublishedBatch, published_stream
+from patternlake.udfs.published import NameCount, Published, PublishedBatch, count_events, published_stream
 from patternlake.udfs.requests import BatchRange, compile_once
 
 TASK_EVENTS = 50_000
@@ -140,7 +140,7 @@ def check_request(
     _ = request.groups.automaton
     if kept and same is not None and _up_to_date(same, at):
         return KeptGroups(at.object_id, same.rows)
-    events = sum(row.events for row in counts)
+    events = count_events(counts)
     return GroupsReads(
         request,
         at.rows,

@@ -12,7 +12,7 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.query import extents
 from patternlake.udfs.language.query.tree import Extent
 from patternlake.udfs.partitions import columns_holding, count_portions
-from patternlake.udfs.published import NameCount, Published, published_stream
+from patternlake.udfs.published import NameCount, Published, count_events, published_stream
 from patternlake.udfs.requests import PORTION_EVENTS, PartitionReads
 
 DEFAULT_BEFORE, DEFAULT_AFTER = 2, 3
@@ -115,5 +115,5 @@ def check_request(
         max_paths=most,
         types=types_of_attributes(configuration),
     )
-    events = sum(row.events for row in counts)
+    events = count_events(counts)
     return PartitionReads(request, at.rows, count_portions(events, PORTION_EVENTS))

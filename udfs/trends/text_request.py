@@ -15,7 +15,7 @@ from patternlake.udfs.arguments import check_key
 from patternlake.udfs.digits import show_number
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.predicates import names_admitted
-from patternlake.udfs.published import NameCount, Published, published_stream
+from patternlake.udfs.published import NameCount, Published, count_events, published_stream
 from patternlake.udfs.requests import compile_once
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.panes import Windows
@@ -71,7 +71,7 @@ def check_text(
     # Of so many names, there may be others that are not counted; of a table none is.
     counted = counts if 0 < len(counts) < MOST_NAMES or not at.source_to else None
     names = names_taken(query)
-    events = last if counted is None else sum(row.events for row in counted if names is None or row.name in names)
+    events = last if counted is None else count_events(counted, names)
     lowest: int | None = 0
     highest: int | None = 0
     if windows.counted:
