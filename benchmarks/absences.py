@@ -16,7 +16,7 @@ from benchmarks.lakes import make_lake, new_folder
 from benchmarks.measuring import measure_beside, seconds
 from benchmarks.questions import STREAM
 from benchmarks.sessions import ask_arrow, spark_session
-from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.lakes.enabled import lake_of
 
 QUESTIONS = {
     "not within an hour": ("n1 ; !n2 PARTITION BY account WITHIN 1 HOUR", "after", "1 HOUR"),

@@ -32,7 +32,7 @@ from benchmarks.lakes import new_folder
 from benchmarks.measuring import median, side_by_side
 from benchmarks.sessions import CORES, ask, spark_session
 from benchmarks.tables import console
-from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.lakes.enabled import lake_of
 
 JOBS = ("ingest", "sketch", "trends", "groups", "predict")
 DAY = "from_time => TIMESTAMP '2013-07-01 08:00:00', to_time => TIMESTAMP '2013-07-21 07:00:00'"

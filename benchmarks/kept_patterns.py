@@ -26,8 +26,8 @@ from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs.configuration.patterns import PatternConfiguration
 from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.patterns.job import patterns
-from patternlake.sql_ext.answering.remembered import forget
-from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.calls.remembered import forget
+from patternlake.sql_ext.lakes.enabled import lake_of
 
 PATTERNS: dict[str, dict[str, str]] = {
     "window of time": {"query": "n1 ; n2 ; n3 WHERE n3.amount > n1.amount + n2.amount WITHIN 1 MIN"},

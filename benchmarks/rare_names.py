@@ -18,8 +18,8 @@ from benchmarks.lakes import make_lake, new_folder
 from benchmarks.measuring import median, seconds, side_by_side
 from benchmarks.questions import STREAM
 from benchmarks.sessions import ask_arrow, spark_session
-from patternlake.sql_ext import around_anchors
-from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.lakes.enabled import lake_of
+from patternlake.sql_ext.patterns import around_anchors
 
 QUESTIONS = {
     "rare, then all of a frequent one": ("rare0 ; n1+ ; n2 WITHIN 1 HOUR", "skip_till_next"),

@@ -22,7 +22,7 @@ from benchmarks.lakes import new_folder
 from benchmarks.measuring import median, side_by_side
 from benchmarks.sessions import CORES
 from benchmarks.tables import console
-from patternlake.sql_ext import class_archive
+from patternlake.sql_ext.spark_start import class_archive
 
 CLICKS = """at,user,page
 2025-03-03 09:00,ann,cart

@@ -7,8 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from patternlake.sql_ext import class_archive, quiet_start
 from patternlake.sql_ext.session import session
+from patternlake.sql_ext.spark_start import class_archive, quiet_start
 from patternlake.udfs.errors import StateError
 
 

@@ -10,11 +10,11 @@ from patternlake.delta_tables.databases import workers
 from patternlake.delta_tables.databases.opening import NEW_LAKES, open_database, tell_new_lake
 from patternlake.delta_tables.schema.locations import plain
 from patternlake.delta_tables.schema.quoting import identifier
-from patternlake.sql_ext import enabled
-from patternlake.sql_ext.answering import registering
+from patternlake.sql_ext.answering.user_warnings import warn_user
+from patternlake.sql_ext.calls import registering
 from patternlake.sql_ext.functions import load_declarations, load_rows_functions
-from patternlake.sql_ext.settings import FUNCTION_SETTINGS
-from patternlake.sql_ext.user_warnings import warn_user
+from patternlake.sql_ext.lakes import enabled
+from patternlake.sql_ext.spark_start.settings import FUNCTION_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

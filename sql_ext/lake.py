@@ -17,8 +17,8 @@ from patternlake.delta_tables.reading.file_cache import TableCache
 from patternlake.delta_tables.reading.spark_reader import choose_rows
 from patternlake.delta_tables.reading.state_reader import Condition, StateReader
 from patternlake.delta_tables.writing.arrow_rows import frame_of
-from patternlake.sql_ext.learning import Learned
-from patternlake.sql_ext.size_settings import read_count, read_size
+from patternlake.sql_ext.lakes.learning import Learned
+from patternlake.sql_ext.lakes.size_settings import read_count, read_size
 from patternlake.udfs.arguments import moment
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.published import NameCount

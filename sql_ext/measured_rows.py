@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.spark.measure_columns import needed_schema, select_measures
-from patternlake.sql_ext.answering.declaration import Answer, schema_of
+from patternlake.sql_ext.declarations.declaration import Answer, schema_of
 from patternlake.udfs.measures.of_matches import column_types
 from patternlake.udfs.measures.pattern_measures import PatternMeasures
 

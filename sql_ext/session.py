@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from patternlake.sql_ext import quiet_start
-from patternlake.sql_ext.notebooks import notebook_settings
-from patternlake.sql_ext.settings import SESSION_SETTINGS
-from patternlake.sql_ext.spark_packages import packages_asked_for
+from patternlake.sql_ext.spark_start import quiet_start
+from patternlake.sql_ext.spark_start.notebooks import notebook_settings
+from patternlake.sql_ext.spark_start.settings import SESSION_SETTINGS
+from patternlake.sql_ext.spark_start.spark_packages import packages_asked_for
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from patternlake.sql_ext.answering.declaration import REQUIRED, ScalarFunction, TableFunction
+from patternlake.sql_ext.declarations.declaration import REQUIRED, ScalarFunction, TableFunction
 from patternlake.sql_ext.enabling import FUNCTIONS
 
 FILE = Path(__file__).parent / "macros" / "functions.sql"

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from patternlake.sql_ext.answering.declaration import RowsFunction, ScalarFunction, TableFunction
+    from patternlake.sql_ext.declarations.declaration import RowsFunction, ScalarFunction, TableFunction
 
 NAMES = (
     "match_seq",
@@ -32,7 +32,7 @@ OVER_ROWS = ("match_recognize",)
 
 def load_declarations() -> tuple[TableFunction | ScalarFunction, ...]:
     """Import all functions over what is kept; give their declarations, in order."""
-    from patternlake.sql_ext.answering.declaring import declaration_of
+    from patternlake.sql_ext.calls.declaring import declaration_of
 
     return tuple(declaration_of(getattr(import_module(f"{__name__}.{name}"), name)) for name in NAMES)
 

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.sql_ext.answering.declaration import Answer, explicit
-from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.answering.tasks import PORTION
+from patternlake.sql_ext.calls.declaring import table_function
+from patternlake.sql_ext.declarations.declaration import Answer, explicit
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.trend_vertices import TrendCall, trend_call, with_ends
+from patternlake.sql_ext.trends.trend_vertices import TrendCall, trend_call, with_ends
 from patternlake.udfs.measures.pattern_measures import refuse_measures
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.task import count_trends

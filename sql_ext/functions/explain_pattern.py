@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.gathering.event_ranks import dealing_of
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
-from patternlake.sql_ext.answering.declaration import Answer
-from patternlake.sql_ext.answering.declaring import table_function
+from patternlake.sql_ext.answering.stream_facts import StreamFacts, facts_of
+from patternlake.sql_ext.calls.declaring import table_function
+from patternlake.sql_ext.declarations.declaration import Answer
 from patternlake.sql_ext.functions.match_pattern import (
     conditions,
     events_of,
@@ -27,7 +28,6 @@ from patternlake.sql_ext.functions.match_pattern import (
     seen_by,
 )
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.udfs.kleene.plans.judged_conditions import observed_in
 from patternlake.udfs.kleene.plans.observations import Seen
 from patternlake.udfs.kleene.query import KleenePattern

@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.sql_ext.answering.declaration import Answer, schema_of
-from patternlake.sql_ext.answering.declaring import Int32, table_function
+from patternlake.sql_ext.calls.declaring import Int32, table_function
+from patternlake.sql_ext.declarations.declaration import Answer, schema_of
 from patternlake.sql_ext.functions.match_groups import answer_from_events, reads_of
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.arguments import given_or

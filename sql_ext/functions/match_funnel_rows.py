@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.sql_ext.answering.answers import answer
-from patternlake.sql_ext.answering.declaration import Answer, schema_of
-from patternlake.sql_ext.answering.declaring import table_function
+from patternlake.sql_ext.answering.unseen import tell_unseen_key
+from patternlake.sql_ext.calls.declaring import table_function
+from patternlake.sql_ext.declarations.declaration import Answer, schema_of
 from patternlake.sql_ext.functions.match_funnel import gather_partitions, reads_of, stream_key
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.unseen import tell_unseen_key
 from patternlake.udfs.funnels.request import DEFAULT_MODE
 from patternlake.udfs.funnels.task import rows_of_partitions
 from patternlake.udfs.record_batches import columns_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from patternlake.sql_ext.answering.declaration import Parameter, RowsFunction
-from patternlake.sql_ext.answering.table_arguments import OrderedRows, read_terms
+from patternlake.sql_ext.declarations.declaration import Parameter, RowsFunction
+from patternlake.sql_ext.declarations.table_arguments import OrderedRows, read_terms
 from patternlake.sql_ext.row_patterns.planning import plan_row_pattern
 from patternlake.udfs.errors import ArgumentError
 

@@ -12,12 +12,12 @@ from patternlake.delta_tables.reading.state_reader import Condition, between
 from patternlake.delta_tables.reading.visibility import visible_rows
 from patternlake.delta_tables.spark.measure_columns import check_names
 from patternlake.delta_tables.tables.catalogue import TABLES
-from patternlake.sql_ext.answering.declaration import Answer
-from patternlake.sql_ext.answering.declaring import table_function
-from patternlake.sql_ext.bound_events import with_events
-from patternlake.sql_ext.kept_rows import kept_rows
+from patternlake.sql_ext.answering.kept_rows import kept_rows
+from patternlake.sql_ext.calls.declaring import table_function
+from patternlake.sql_ext.declarations.declaration import Answer
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.measured_rows import with_measures
+from patternlake.sql_ext.patterns.bound_events import with_events
 from patternlake.udfs.machines.request import check_request
 
 _STORED = ("first_position", "last_position", "first_time", "last_time", "bindings")

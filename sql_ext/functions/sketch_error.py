@@ -7,11 +7,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.sql_ext.answering.declaration import Answer
-from patternlake.sql_ext.answering.declaring import Int32, table_function
+from patternlake.sql_ext.answering.unseen import tell_unseen
+from patternlake.sql_ext.calls.declaring import Int32, table_function
+from patternlake.sql_ext.declarations.declaration import Answer
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.sketch_descent import claims_to_expect, nodes_below, tops_hit
-from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.sketch.answer_error import answer_error
 from patternlake.udfs.sketch.reads import check_request

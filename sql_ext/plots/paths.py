@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from patternlake.sql_ext import drawing
+import patternlake.sql_ext.plots.drawing as drawing
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.paths.request import DEFAULT_AFTER, DEFAULT_BEFORE
 from patternlake.udfs.paths.result import OTHER

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from patternlake.sql_ext import drawing
+import patternlake.sql_ext.plots.drawing as drawing
 from patternlake.udfs.errors import ArgumentError
 
 if TYPE_CHECKING:

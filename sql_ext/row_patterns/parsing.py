@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.delta_tables.spark.java_classes import define
-from patternlake.sql_ext.answering.table_arguments import list_items
+from patternlake.sql_ext.declarations.table_arguments import list_items
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.language.row_pattern.statements import Values, rewrite_statement
 

@@ -33,10 +33,10 @@ from patternlake.delta_tables.spark.folded_aggregates import fold_aggregates
 from patternlake.delta_tables.spark.spark_types import first_line, project, types_of
 from patternlake.delta_tables.writing.arrow_rows import arrow_schema
 from patternlake.sql_ext.answering import tasks
-from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, qualifiers, text_term
+from patternlake.sql_ext.declarations.table_arguments import OrderedRows, Term, qualifiers, text_term
+from patternlake.sql_ext.lakes.size_settings import read_count, read_size
 from patternlake.sql_ext.row_patterns.subqueries import place_subqueries
 from patternlake.sql_ext.row_patterns.text_orders import warn_of_text_order
-from patternlake.sql_ext.size_settings import read_count, read_size
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError
 from patternlake.udfs.language.query.tree import NOWHERE, Span
 from patternlake.udfs.language.row_pattern.parser import parse_clause

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from patternlake.delta_tables.spark.spark_types import project
-from patternlake.sql_ext.answering.table_arguments import OrderedRows, find_constants
+from patternlake.sql_ext.declarations.table_arguments import OrderedRows, find_constants
 from patternlake.udfs.language.row_pattern.subqueries import COLUMN
 from patternlake.udfs.language.row_pattern.tree import Clause
 from patternlake.udfs.own_names import check_names

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from patternlake.sql_ext.answering.table_arguments import OrderedRows, list_items
-from patternlake.sql_ext.user_warnings import warn_user
+from patternlake.sql_ext.answering.user_warnings import warn_user
+from patternlake.sql_ext.declarations.table_arguments import OrderedRows, list_items
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.rows.text_order import better_order
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from patternlake.sql_ext import quiet_start
+from patternlake.sql_ext.spark_start import quiet_start
 from patternlake.udfs.errors import StateError
 
 # All that Ivy fetches would clash with Spark's own Jackson.

@@ -13,10 +13,10 @@ from sql.sketch_lake import E, SketchLake, by_tasks, shared
 from sql.trend_lake import shared as shared_trends
 
 from patternlake.delta_tables.schema.quoting import literal
-from patternlake.sql_ext.answering.remembered import forget
-from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.calls.remembered import forget
 from patternlake.sql_ext.functions import cet_trends
 from patternlake.sql_ext.lake import READER
+from patternlake.sql_ext.lakes.enabled import lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ import pytest
 from sql.sketch_lake import E, by_tasks, call, moment
 from sql.trend_lake import TrendLake, shared
 
-from patternlake.sql_ext.answering.remembered import forget
-from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.calls.remembered import forget
+from patternlake.sql_ext.lakes.enabled import lake_of
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.errors import PatternLakeError
 

@@ -20,7 +20,7 @@ from sql.served import serving
 from sql.small_world import STREAM
 
 import patternlake
-from patternlake.sql_ext.settings import SESSION_SETTINGS
+from patternlake.sql_ext.spark_start.settings import SESSION_SETTINGS
 from tests.cluster import Cluster
 from tests.object_store import BUCKET, ObjectStore, packages
 

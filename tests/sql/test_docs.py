@@ -35,7 +35,7 @@ from patternlake.jobs.configuration.subscriptions import EvaluationConfiguration
 from patternlake.jobs.configuration.trends import TrendConfiguration
 from patternlake.jobs.messages import message
 from patternlake.jobs.sources.columns import REASONS
-from patternlake.sql_ext.answering.declaration import REQUIRED, ScalarFunction, TableFunction, sql_text
+from patternlake.sql_ext.declarations.declaration import REQUIRED, ScalarFunction, TableFunction, sql_text
 from patternlake.sql_ext.enabling import FUNCTIONS
 from patternlake.sql_ext.functions import NAMES
 from patternlake.udfs import errors

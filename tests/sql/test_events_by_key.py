@@ -16,9 +16,9 @@ from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.layout import lie_by_key
 from patternlake.jobs.ingest import few_rows
 from patternlake.jobs.sources import columns
-from patternlake.sql_ext.answering.remembered import forget
-from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.calls.remembered import forget
 from patternlake.sql_ext.lake import DRIVER_BYTES
+from patternlake.sql_ext.lakes.enabled import lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,9 +17,9 @@ from sql.sketch_lake import E, SketchLake, call, shared
 from sql.test_ways import WAYS
 
 from patternlake.delta_tables.schema.timestamps import to_micros
-from patternlake.sql_ext import around_anchors
-from patternlake.sql_ext.answering.remembered import forget
-from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.calls.remembered import forget
+from patternlake.sql_ext.lakes.enabled import lake_of
+from patternlake.sql_ext.patterns import around_anchors
 from patternlake.udfs.kleene import request as kleene_request
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ import patternlake
 from patternlake.jobs.messages import message
 from patternlake.sql_ext import enabling
 from patternlake.sql_ext import lake as lakes
-from patternlake.sql_ext.answering import registering
-from patternlake.sql_ext.answering.declaration import Answer, TableFunction
-from patternlake.sql_ext.answering.declaring import declaration_of
-from patternlake.sql_ext.enabled import CACHE_BYTES
+from patternlake.sql_ext.calls import registering
+from patternlake.sql_ext.calls.declaring import declaration_of
+from patternlake.sql_ext.declarations.declaration import Answer, TableFunction
+from patternlake.sql_ext.lakes.enabled import CACHE_BYTES
 from patternlake.udfs.errors import ArgumentError, PatternSyntaxError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from sql.sketch_lake import SketchLake, shared, worked
 
 import patternlake
-from patternlake.sql_ext.answering.declaration import TableFunction, sql_text
+from patternlake.sql_ext.declarations.declaration import TableFunction, sql_text
 from patternlake.sql_ext.functions import NAMES, load_declarations
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from patternlake.sql_ext.class_archive import conf_folder_in_use, options, place
+from patternlake.sql_ext.spark_start.class_archive import conf_folder_in_use, options, place
 
 STARTED = """
 import os, psutil, sys

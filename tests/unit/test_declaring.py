@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.sql_ext.answering import declaring
-from patternlake.sql_ext.answering.declaration import Answer, ScalarFunction, TableFunction
-from patternlake.sql_ext.answering.declaring import Int32, declaration_of, scalar_function, table_function
+from patternlake.sql_ext.calls import declaring
+from patternlake.sql_ext.calls.declaring import Int32, declaration_of, scalar_function, table_function
+from patternlake.sql_ext.declarations.declaration import Answer, ScalarFunction, TableFunction
 from patternlake.sql_ext.functions import NAMES
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.warming import WARMED

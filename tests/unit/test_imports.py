@@ -18,6 +18,32 @@ WITH_KERNELS = (*ENGINES, "rows")
 """Row patterns are of tables, not of streams: they have kernels, and neither events nor a job."""
 ROOMS = ("schema", "spark", "reading", "committing", "writing", "tables", "batches", "gathering", "databases")
 """Of `delta_tables`, each above those that it imports nothing of."""
+BESIDE = "."
+"""Stands for the files of a folder that lie beside its rooms."""
+ROOMS_OF_FUNCTIONS = (
+    "spark_start",
+    "lakes",
+    "answering",
+    "declarations",
+    "row_patterns",
+    "calls",
+    "sketches",
+    "patterns",
+    "trends",
+    "functions",
+    "plots",
+    BESIDE,
+    "serving",
+)
+"""The same of `sql_ext`."""
+BESIDE_THEIR_ROOMS = {
+    "lake": "lakes",
+    "event_conditions": "answering",
+    "measured_rows": "declarations",
+    "sketch_descent": "sketches",
+    "exact_sequences": "sketches",
+}
+"""Files of `sql_ext` that belong to a room and lie beside it."""
 MAY_IMPORT = {
     "udfs": {"udfs"},
     "delta_tables": {"udfs", "delta_tables"},
@@ -66,6 +92,25 @@ def test_every_room_of_the_tables_imports_those_above_it_alone() -> None:
         for path in files(f"delta_tables/{room}")
         for name in imported(path)
         if name.startswith("patternlake.delta_tables.") and name.split(".")[2] not in ROOMS[: place + 1]
+    }
+    assert wrong == set()
+
+
+def test_every_room_of_the_functions_imports_those_above_it_alone() -> None:
+    there = {path.parent.name for path in (ROOT / "sql_ext").glob("*/__init__.py")}
+    assert there == {*ROOMS_OF_FUNCTIONS} - {BESIDE}
+
+    def place_of(name: str) -> int:
+        first = name.split(".")[2]
+        room = first if first in ROOMS_OF_FUNCTIONS else BESIDE_THEIR_ROOMS.get(first, BESIDE)
+        return ROOMS_OF_FUNCTIONS.index(room)
+
+    wrong = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files("sql_ext")
+        if path.parent != ROOT / "sql_ext" or path.name != "__init__.py"
+        for name in imported(path)
+        if name.startswith("patternlake.sql_ext.") and place_of(name) > place_of(module(path))
     }
     assert wrong == set()
 

@@ -20,8 +20,8 @@ from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.spark.told_by_tasks import add_up
 from patternlake.delta_tables.tables import observed_selectivities
 from patternlake.delta_tables.tables.observed_selectivities import TABLE, ObservedSelectivities, read_observations
-from patternlake.sql_ext import learning
-from patternlake.sql_ext.learning import Learned
+from patternlake.sql_ext.lakes import learning
+from patternlake.sql_ext.lakes.learning import Learned
 from patternlake.udfs.kleene.plans.observations import JudgedCondition, Observation
 
 STREAM = 7

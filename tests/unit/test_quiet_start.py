@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from patternlake.sql_ext.quiet_start import _Held, users_log4j2
+from patternlake.sql_ext.spark_start.quiet_start import _Held, users_log4j2
 
 
 def spoken(tmp_path: Path, tell: bool) -> str:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from patternlake.delta_tables.reading.file_cache import TableCache
-from patternlake.sql_ext.size_settings import read_count, read_size
+from patternlake.sql_ext.lakes.size_settings import read_count, read_size
 from patternlake.udfs.errors import ArgumentError
 
 NAME = "spark.patternlake.driverBytes"

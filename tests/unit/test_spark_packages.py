@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from patternlake.sql_ext.spark_packages import packages_asked_for
+from patternlake.sql_ext.spark_start.spark_packages import packages_asked_for
 
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 

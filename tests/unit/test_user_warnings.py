@@ -9,11 +9,11 @@ import warnings
 
 import pytest
 
-from patternlake.sql_ext.user_warnings import warn_user
+from patternlake.sql_ext.answering.user_warnings import warn_user
 
 _PROGRAM = """
 import logging, sys, warnings
-from patternlake.sql_ext.user_warnings import warn_user
+from patternlake.sql_ext.answering.user_warnings import warn_user
 {setting}
 for _ in range({times}):
     warn_user("the key 'K1' never occurred")

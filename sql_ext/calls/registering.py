@@ -19,13 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
-from patternlake.sql_ext.answering.arguments import STREAM, SqlArguments, bound, plain_values, split
-from patternlake.sql_ext.answering.declaration import RowsFunction, ScalarFunction, TableFunction
-from patternlake.sql_ext.answering.remembered import answer_call, finish, worked_out
-from patternlake.sql_ext.answering.table_arguments import OrderedRows, is_table, planned_over, read_terms, rows_apart
-from patternlake.sql_ext.enabled import lake_of_object
+from patternlake.sql_ext.calls.remembered import answer_call, finish, worked_out
+from patternlake.sql_ext.declarations.arguments import STREAM, SqlArguments, bound, plain_values, split
+from patternlake.sql_ext.declarations.declaration import RowsFunction, ScalarFunction, TableFunction
+from patternlake.sql_ext.declarations.over_tables import lake_over
+from patternlake.sql_ext.declarations.table_arguments import OrderedRows, is_table, planned_over, read_terms, rows_apart
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.over_tables import lake_over
+from patternlake.sql_ext.lakes.enabled import lake_of_object
 from patternlake.sql_ext.row_patterns.parsing import put_parser
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 

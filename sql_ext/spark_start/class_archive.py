@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 
-from patternlake.sql_ext import spark_folders
+from patternlake.sql_ext.spark_start import spark_folders
 
 # All places where options of the JVM can come from before a session has its own; those of the session come later, and
 # the last that is said holds.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.reading.file_cache import TableCache
-    from patternlake.sql_ext.answering.declaration import Answer, TableFunction
+    from patternlake.sql_ext.declarations.declaration import Answer, TableFunction
     from patternlake.sql_ext.lake import Lake
 
 _ANSWER = "answer"

@@ -11,7 +11,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from patternlake.sql_ext.answering.table_arguments import OrderedRows
+    from patternlake.sql_ext.declarations.table_arguments import OrderedRows
     from patternlake.sql_ext.lake import Lake
 
 REQUIRED = object()

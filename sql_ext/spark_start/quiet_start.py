@@ -15,8 +15,8 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
-from patternlake.sql_ext import class_archive, spark_folders
-from patternlake.sql_ext.class_archive import JAVA_OPTIONS
+from patternlake.sql_ext.spark_start import class_archive, spark_folders
+from patternlake.sql_ext.spark_start.class_archive import JAVA_OPTIONS
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway

@@ -12,8 +12,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from patternlake.delta_tables.schema.timestamps import find_zone, to_micros
-from patternlake.sql_ext.answering.declaration import REQUIRED, Parameter, explicit
-from patternlake.sql_ext.answering.table_arguments import is_table
+from patternlake.sql_ext.declarations.declaration import REQUIRED, Parameter, explicit
+from patternlake.sql_ext.declarations.table_arguments import is_table
 from patternlake.udfs.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -25,13 +25,13 @@ from patternlake.delta_tables.reading.state_reader import Condition, StateReader
 from patternlake.delta_tables.reading.visibility import visible_rows
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, by_tasks, collect_apart
-from patternlake.sql_ext.answering.declaration import explicit
 from patternlake.sql_ext.answering.reading_tasks import deal_ranges, place_of
+from patternlake.sql_ext.answering.stream_facts import facts_of
+from patternlake.sql_ext.answering.unseen import tell_unseen
+from patternlake.sql_ext.declarations.declaration import explicit
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import MAX_TREND_EVENTS
-from patternlake.sql_ext.stream_facts import facts_of
-from patternlake.sql_ext.trend_sources import EventVertices, KeptVertices, VertexSource
-from patternlake.sql_ext.unseen import tell_unseen
+from patternlake.sql_ext.trends.trend_sources import EventVertices, KeptVertices, VertexSource
 from patternlake.udfs.arrays import IntArray, repeat_between
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.errors import ArgumentError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from patternlake.sql_ext import spark_folders
+from patternlake.sql_ext.spark_start import spark_folders
 
 PACKAGES = "spark.jars.packages"
 _LINE = re.compile(rf"\s*{re.escape(PACKAGES)}(?:\s*[=:]\s*|\s+)(\S.*)")

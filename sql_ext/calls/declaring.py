@@ -13,8 +13,8 @@ from typing import Annotated, Any, ParamSpec, TypeVar, Union, get_args, get_orig
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from patternlake.sql_ext.answering.declaration import REQUIRED, Answer, Parameter, ScalarFunction, TableFunction
-from patternlake.sql_ext.answering.registering import call, call_for_value
+from patternlake.sql_ext.calls.registering import call, call_for_value
+from patternlake.sql_ext.declarations.declaration import REQUIRED, Answer, Parameter, ScalarFunction, TableFunction
 from patternlake.sql_ext.lake import Lake
 
 Int32 = Annotated[int, "INT"]

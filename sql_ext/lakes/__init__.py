@@ -1,0 +1,1 @@
+"""The databases that functions answer from, and what is set and learned of each."""

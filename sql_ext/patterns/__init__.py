@@ -1,0 +1,1 @@
+"""What functions over patterns read, and how far."""

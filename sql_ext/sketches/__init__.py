@@ -1,0 +1,1 @@
+"""What functions over a sketch read, and how far."""

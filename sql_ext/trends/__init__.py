@@ -1,0 +1,1 @@
+"""What functions over trends read: vertices."""
