@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from sql.clicks_and_weather import CLICKS_AND_WEATHER
 from sql.empty_database import opened
 
 from patternlake.delta_tables.committing.database import Database
@@ -21,23 +22,7 @@ from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import run
 from patternlake.udfs.errors import StateError
 
-STREAMS = """
-database: {name}
-location: {folder}
-streams:
-  clicks:
-    source: {{format: json, path: {folder}/data}}
-    time: at
-    name: page
-    key: user
-    attributes: {{price: double, paid: 'decimal(9,2)', seen: timestamp, a b: {{type: int, expr: number}}}}
-  weather:
-    source: {{format: json, path: {folder}/data}}
-    time: at
-    name: page
-    step: number
-    probability: share
-"""
+STREAMS = "database: {name}\nlocation: {folder}\nstreams:" + CLICKS_AND_WEATHER
 ROW = {
     "at": "2025-07-01 10:00:00", "page": "view", "user": "ann", "number": 7, "share": 1.0, "price": 12.5, "paid": 3.25,
     "seen": "2025-07-01 09:00:00",

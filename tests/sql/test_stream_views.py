@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from sql.clicks_and_weather import CLICKS_AND_WEATHER
 
 from patternlake.delta_tables.databases import migrations
 from patternlake.delta_tables.databases.opening import open_database
@@ -20,23 +21,7 @@ from patternlake.jobs.running import run
 from patternlake.udfs.attributes import attribute_of, is_attribute
 
 NAME = "stream_views"
-STREAMS = """
-database: {name}
-location: {folder}/lake
-streams:
-  clicks:
-    source: {{format: json, path: {folder}/data}}
-    time: at
-    name: page
-    key: user
-    timezone: Europe/Berlin
-    attributes: {{price: double, paid: 'decimal(9,2)', seen: timestamp, a b: {{type: int, expr: number}}}}
-  weather:
-    source: {{format: json, path: {folder}/data}}
-    time: at
-    name: page
-    step: number
-    probability: share
+OTHERS = """
   events:
     source: {{format: json, path: {folder}/data}}
     time: at
@@ -46,6 +31,7 @@ streams:
     time: at
     name: page
 """
+STREAMS = "database: {name}\nlocation: {folder}/lake\nstreams:" + CLICKS_AND_WEATHER + OTHERS
 ROWS = """
 {"at": "2025-07-01 10:00:00", "page": "view", "user": "ann", "number": 7, "share": 1.0}
 {"at": "2025-07-01 10:01:00", "page": "pay", "user": "ann", "price": 12.5, "paid": 3.25, "number": 8, "share": 1.0, \
