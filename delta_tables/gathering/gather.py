@@ -147,29 +147,31 @@ def deal(
         Finds the portions of a unit; for tasks that take the partitions.
     """
     listed = [reader.list_files(gather.table, gather.conditions) for gather, _ in sources]
-    by_key = [
-        _files_by_key(files, gather, dealing, portions)
+    own = [
+        _files_for_units(files, gather, dealing, portions)
         for files, (gather, dealing) in zip(listed, sources, strict=True)
     ]
-    units = _count_units(database, by_key, portions)
+    units = _count_units(database, own, portions)
     sources = _in_units(sources, listed, units, portions)
     frames = []
     read = {}
-    for place, (files, mine, (gather, dealing)) in enumerate(zip(listed, by_key, sources, strict=True)):
+    for place, (files, mine, (gather, dealing)) in enumerate(zip(listed, own, sources, strict=True)):
         if files is None:
             frames.append(_scan(database, place, gather, dealing))
             continue
         if mine is not None:
             frames.append(_listed_for_units(database, place, mine, units))
-            files = replace(files, files=files.files.filter(pc.invert(lie_by_key(files.files["path"]))))
+            files = replace(files, files=files.files.filter(pc.invert(pc.is_in(files.files["path"], mine["path"]))))
         if mine is None or files.files.num_rows:
             read[place] = files, gather, dealing
     if read:
         frames.append(_read_by_tasks(database, read))
-    # To coalesce instead, where there is one unit, would let one task read everything.
     blobs = reduce(lambda one, other: one.unionAll(other), frames)
+    # One task that reads all for itself needs no shuffle before it.
+    alone = units == 1 and not read and None not in listed
+    dealt = blobs.coalesce(1) if alone else blobs.repartitionById(units, F.col(PORTION) % units)
     known = tuple(Known.of(files, *source) for files, source in zip(listed, sources, strict=True))
-    return blobs.repartitionById(units, F.col(PORTION) % units), PortionReader(known, units)
+    return dealt, PortionReader(known, units)
 
 
 def collect(database: Database, reader: StateReader, gather: Gather) -> pa.Table:
@@ -268,38 +270,52 @@ class PortionReader:
             yield number, [pa.concat_tables(rows) if rows else source.none for rows, source in pieces]
 
     def _read_share(self, place: int, unit: int, share: int, files: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """What a unit reads of files by key for a share of the keys, by portion."""
+        """What a unit reads of its files for a share of the keys, by portion."""
         source = self.sources[place]
-        buckets = tuple(buckets_of_unit(share, self.shares))
-        for some in _in_groups(files, _READ_AT_ONCE * BUCKETS // len(buckets)):
-            rows = source.read(some, buckets)
-            # A partition's portion and its bucket are remainders of one number: where a share is one portion, all rows
-            # of its buckets are of this one.
-            if source.dealing == ByPartition(self.shares):
-                if rows.num_rows:
-                    yield share, rows
-                continue
-            for portion, mine in _by_portion(*source.dealing(rows)):
+        buckets = tuple(buckets_of_unit(share, self.shares)) if self.shares > 1 else ()
+        # A partition's portion and its bucket are remainders of one number: where a share is one portion, all rows of
+        # its buckets are of this one.
+        if source.dealing == ByPartition(self.shares):
+            rows = source.read(files, buckets)
+            if rows.num_rows:
+                yield share, rows
+            return
+        for some in _in_groups(files, _READ_AT_ONCE * self.shares):
+            for portion, mine in _by_portion(*source.dealing(source.read(some, buckets))):
                 if portion % self.units == unit:  # of more units than buckets, several read one
                     yield portion, mine
 
 
-def _files_by_key(listed: ListedFiles | None, gather: Gather, dealing: Deal, portions: int) -> pa.Table | None:
-    """The files of a source of which each unit can read its own portions, in their order; None: it has none."""
-    if listed is None or gather.partition != (KEY,) or gather.table != KEYED or not isinstance(dealing, ByPartition):
+def _files_for_units(listed: ListedFiles | None, gather: Gather, dealing: Deal, portions: int) -> pa.Table | None:
+    """The files of a source of which each unit can read its own portions, in their order; None: it has none.
+
+    These are files by key, where partitions are keys; and all, where there is one portion, if one task can read them.
+    """
+    if listed is None or not isinstance(dealing, ByPartition):
         return None
-    files = listed.files.filter(lie_by_key(listed.files["path"]))
+    files = listed.files
+    rows = _count_rows([files])
+    if portions > 1 or rows is None or rows > _UNIT_ROWS:
+        if gather.partition != (KEY,) or gather.table != KEYED or portions & (portions - 1):
+            return None
+        files = files.filter(lie_by_key(files["path"]))
     if "min.position" in files.column_names:
         files = files.sort_by("min.position")  # so that a key's rows are in order
-    return files if files.num_rows and portions & (portions - 1) == 0 else None
+    return files if files.num_rows else None
 
 
-def _count_units(database: Database, by_key: Sequence[pa.Table | None], portions: int) -> int:
-    """How many units there are; where some take what lies by key, a power of two."""
-    found = [files for files in by_key if files is not None]
+def _count_rows(files: Iterable[pa.Table]) -> int | None:
+    """How many rows files have; None: of some nobody knows."""
+    counts = [each["num_records"] for each in files]
+    return None if any(each.null_count for each in counts) else sum(pc.sum(each).as_py() or 0 for each in counts)
+
+
+def _count_units(database: Database, own: Sequence[pa.Table | None], portions: int) -> int:
+    """How many units there are; where some read their own portions, a power of two."""
+    found = [files for files in own if files is not None]
     if not found:
         return min(portions, _MOST_TASKS)
-    rows = sum(pc.sum(files["num_records"]).as_py() or 0 for files in found)
+    rows = _count_rows(found) or 0
     # Each unit opens all files: of more than run at once, most of the time goes into opening them.
     wanted = max(database.spark.sparkContext.defaultParallelism, -(-rows // _UNIT_ROWS))
     return min(portions, 1 << (int(wanted) - 1).bit_length())
@@ -309,16 +325,16 @@ def _in_units(
     sources: Sequence[tuple[Gather, Deal]], listed: Sequence[ListedFiles | None], units: int, portions: int
 ) -> list[tuple[Gather, Deal]]:
     """The sources, whose partitions are dealt out to units alone where these have no more rows than a portion may."""
-    counts = [files.files["num_records"] for files in listed if files is not None]
-    known = len(counts) == len(listed) and not any(each.null_count for each in counts)
-    few = known and sum(pc.sum(each).as_py() or 0 for each in counts) <= units * _PORTION_ROWS
+    files = [each.files for each in listed if each is not None]
+    rows = _count_rows(files) if len(files) == len(listed) else None
+    few = rows is not None and rows <= units * _PORTION_ROWS
     if not few or not all(isinstance(dealing, ByPartition) for _, dealing in sources):
         return [*sources]
     return [(gather, ByPartition(max(units, min(BUCKETS, portions)))) for gather, _ in sources]
 
 
 def _listed_for_units(database: Database, place: int, files: pa.Table, units: int) -> DataFrame:
-    """The files by key of a source, for each unit."""
+    """The files of a source that units read for themselves, for each of them."""
     blob = as_blob(files)
     columns = {SOURCE: [place] * units, PORTION: range(units), ROWS: [blob] * units, LISTED: [True] * units}
     return frame_of(database.spark, pa.table(columns, schema=_BLOB_SCHEMA), _BLOBS)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -76,6 +77,20 @@ def test_units_find_each_row_once_and_partitions_whole(
     wanted = {"k0", "k1", "k2"} if where else {*given["key"].to_pylist()}
     expected = given.select(COLUMNS).filter(pa.array([key in wanted for key in given["key"].to_pylist()]))
     assert pa.concat_tables(found).drop_columns([PART]).sort_by("position").equals(expected)
+
+
+def test_one_unit_finds_rows_that_nothing_partitions(given: pa.Table, tmp_path: Path) -> None:
+    listed = DirectReader(str(tmp_path), TableCache()).list_files("events")
+    assert listed is not None
+    gather = Gather("events", ("position", "name"), (Condition("name", "in", ("n0", "n1")),))
+    none = gather.made(given.select(gather.columns).slice(0, 0))
+    reader = PortionReader((Known(listed, gather, ByPartition(1), none),), 1)
+    columns = {gathering.SOURCE: [0], gathering.PORTION: [0], gathering.ROWS: [as_blob(listed.files)]}
+    batch = pa.RecordBatch.from_pydict({**columns, gathering.LISTED: [True]}, schema=gathering._BLOB_SCHEMA)
+    ((portion, (rows,)),) = reader.read([batch])
+    assert portion == 0
+    expected = given.select(gather.columns).filter(pc.is_in(given["name"], pa.array(["n0", "n1"])))
+    assert rows.drop_columns([PART]).sort_by("position").equals(expected)
 
 
 def test_a_unit_reads_a_share_of_its_keys_when_it_is_wanted(

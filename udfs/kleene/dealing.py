@@ -69,12 +69,11 @@ class Dealing:
     @property
     def deal(self) -> Callable[[pa.Table], tuple[pa.Table, IntArray]]:
         """Makes of rows those that portions need, and the portion of each."""
-        return ByPartition(self.request.portions.count) if self.request.pattern.partition else self._to_blocks
+        portions = self.request.portions
+        return self._to_blocks if portions.width is not None else ByPartition(portions.count)
 
     def _to_blocks(self, rows: pa.Table) -> tuple[pa.Table, IntArray]:
         """Rows, those that several blocks need more than once, and the block of each."""
-        if self.request.portions.width is None:
-            return rows, np.zeros(rows.num_rows, np.int64)
         row, block = repeat_between(*self._reach(rows["time"]))
         return rows.take(pa.array(row)), block
 
