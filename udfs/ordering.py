@@ -21,6 +21,11 @@ def order_in_partitions(partitions: IntArray, times: IntArray, positions: IntArr
     """
     # Events lie in order, by batch or by key: sorted by time for nothing, they would take several times as long.
     order = _by_partition(partitions)
+    if _ascend(order, partitions, times, positions):
+        return order
+    # Of files by key several partitions' events come one key after the other, in order by their positions alone.
+    placed = np.argsort(positions)
+    order = placed[_by_partition(partitions[placed])]
     return order if _ascend(order, partitions, times, positions) else order_of(partitions, times, positions)
 
 

@@ -87,12 +87,12 @@ def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> Portion:
     ArgumentError
         They are too many for one task, and nothing divides them.
     """
+    # To put lists and texts in order takes longer than all else.
+    coded = {**rows, "name": rows["name"].dictionary_encode()}
     if not request.pattern.partition:
-        return sorted_portion(request, rows, partition_numbers(request, rows))
-    codes, texts = number_partitions(rows["part"])
-    # What partitions them is known now; to put lists and texts in order takes longer than all else.
-    others = {name: column for name, column in rows.items() if name != "part"}
-    return _in_order(request, {**others, "name": rows["name"].dictionary_encode()}, codes, texts, None)
+        return sorted_portion(request, coded, partition_numbers(request, coded))
+    codes, texts = number_partitions(coded.pop("part"))  # what partitions them is known now
+    return _in_order(request, coded, codes, texts, None)
 
 
 def partition_numbers(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> IntArray:

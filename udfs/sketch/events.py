@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events, integers, micros, read_events
 from patternlake.udfs.language.predicate.columns import Rows
-from patternlake.udfs.partitions import number_values, order_of
+from patternlake.udfs.ordering import order_in_partitions
+from patternlake.udfs.partitions import number_values
 from patternlake.udfs.sketch.request import SketchRequest
 
 
@@ -99,13 +100,13 @@ def events_of(request: SketchRequest, columns: Mapping[str, pa.Array]) -> tuple[
     """
     keys: list[str | None] = [request.key]
     positions = integers(columns["position"])
-    by = (positions,) if request.pattern.lent is None else (micros(columns["time"]), positions)
+    codes = np.zeros(len(positions), np.int64)
     if request.every_key:
         codes, keys = number_values(columns["key"])
-        order = order_of(codes, *by)
-    else:
-        codes, order = np.zeros(len(positions), np.int64), np.lexsort(by[::-1])
-    rows = {name: column.take(pa.array(order)) for name, column in columns.items()}
+    times = positions if request.pattern.lent is None else micros(columns["time"])
+    order = order_in_partitions(codes, times, positions)
+    coded = {**columns, "name": columns["name"].dictionary_encode()}
+    rows = {name: column.take(pa.array(order)) for name, column in coded.items()}
     events = read_events(rows, request.pattern.columns, request.types, codes[order])
     several = request.every_key or request.one_key
     return TokenEvents(
