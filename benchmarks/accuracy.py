@@ -17,7 +17,7 @@ from benchmarks.events import NAMES, RARE
 from benchmarks.lakes import Lake, make_lake, new_folder, sketch_configuration
 from benchmarks.questions import STREAM
 from benchmarks.sessions import spark_session
-from patternlake.jobs.status import dictionary_bytes
+from patternlake.jobs.reports.status import dictionary_bytes
 
 SEED = 20210
 KINDS = ("rare", "middling", "absent")

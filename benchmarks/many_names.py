@@ -21,7 +21,7 @@ from benchmarks.measuring import measure_beside
 from benchmarks.questions import Question, Step
 from benchmarks.sessions import ask, spark_session
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.status import status
+from patternlake.jobs.reports.status import status
 
 NAMES = (500, 10_000, 1_000_000)
 """Numbers of distinct names."""

@@ -37,7 +37,7 @@ from patternlake.jobs.alerts.rows import alert_rows, check_where, find_rows, loc
 from patternlake.jobs.configuration.alerts import FORECAST, QUIET, TABLE, AlertConfiguration
 from patternlake.jobs.contexts import keep_evaluated
 from patternlake.jobs.following import Work, follow
-from patternlake.jobs.forecasts import KEPT
+from patternlake.jobs.machines.forecasts import KEPT
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
 from patternlake.udfs.record_batches import in_micros

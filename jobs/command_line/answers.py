@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.schema.quoting import identifier
-from patternlake.jobs.text_columns import align
+from patternlake.jobs.terminal.text_columns import align
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

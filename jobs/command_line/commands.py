@@ -26,7 +26,7 @@ from typer.completion import completion_init, get_completion_script  # type: ign
 
 from patternlake.delta_tables.spark.own_process import choose_memory
 from patternlake.jobs.command_line.ending import exit_code, failing
-from patternlake.jobs.messages import message
+from patternlake.jobs.terminal.messages import message
 from patternlake.udfs.errors import PatternLakeError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from patternlake.jobs.configuration.file import Configuration
-    from patternlake.jobs.steps import Step
+    from patternlake.jobs.runs.steps import Step
     from patternlake.jobs.summary import Summary
 
 _COMMAND = "patternlake"
@@ -68,7 +68,7 @@ class Shell(str, Enum):
 
 
 def _complete_job(begun: str) -> list[str]:
-    from patternlake.jobs.steps import ALL, JOBS
+    from patternlake.jobs.runs.steps import ALL, JOBS
 
     return [name for name in (*JOBS, ALL) if name.startswith(begun)]
 
@@ -251,7 +251,7 @@ def run(
     from patternlake.delta_tables.databases.opening import NEW_LAKES
     from patternlake.jobs.command_line.local_spark import spark_for
     from patternlake.jobs.configuration.file import Configuration
-    from patternlake.jobs.steps import check_backfill, steps
+    from patternlake.jobs.runs.steps import check_backfill, steps
 
     if watch is not None and not watch > 0:
         raise typer.BadParameter(f"{watch:g} is no pause; more than 0 seconds", param_hint="'--watch'")
@@ -309,9 +309,9 @@ def status(
     from patternlake.jobs.command_line import status_lines
     from patternlake.jobs.command_line.local_spark import on_a_platform, spark_for
     from patternlake.jobs.configuration.file import Configuration
-    from patternlake.jobs.exporting import refuse_no_lake
-    from patternlake.jobs.status import status as look
-    from patternlake.jobs.status import status_without_spark
+    from patternlake.jobs.reports.exporting import refuse_no_lake
+    from patternlake.jobs.reports.status import status as look
+    from patternlake.jobs.reports.status import status_without_spark
 
     with failing(verbose):
         configuration = Configuration.load(conf)
@@ -349,8 +349,8 @@ def export(
 
     Secrets are not kept in a lake: they become variables of the environment, which comments name.
     """
-    from patternlake.jobs import exporting
     from patternlake.jobs.command_line.local_spark import on_a_platform, spark_for
+    from patternlake.jobs.reports import exporting
 
     with failing(verbose):
         if on_a_platform() or exporting.needs_spark(location):
@@ -553,7 +553,7 @@ def _round(
 ) -> Generator[Summary, None, None]:
     from patternlake.delta_tables.databases.opening import open_database
     from patternlake.jobs.progress.reporting import ShownProgress
-    from patternlake.jobs.running import perform
+    from patternlake.jobs.runs.running import perform
 
     # Rich takes FORCE_COLOR, which logs of builds are often written with, for a terminal.
     quiet = quiet or not sys.stderr.isatty()

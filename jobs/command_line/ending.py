@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from patternlake.jobs.messages import message
+from patternlake.jobs.terminal.messages import message
 
 if TYPE_CHECKING:
     from rich.console import Console

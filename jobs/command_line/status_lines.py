@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta, timezone
 
-from patternlake.jobs.status import SOURCE_JOB, ObjectStatus
-from patternlake.jobs.text_columns import align
+from patternlake.jobs.reports.status import SOURCE_JOB, ObjectStatus
+from patternlake.jobs.terminal.text_columns import align
 
 _HEADER = ("job", "object", "batch", "published", "lag", "in", "out", "quarantined", "size", "bytes/event")
 _RIGHT = (2, 5, 6, 7, 8)

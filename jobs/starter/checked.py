@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from patternlake.jobs.text_columns import align
+from patternlake.jobs.terminal.text_columns import align
 
 _WIDEST = 120
 """Longer texts of rows are cut: quarantine has all of them."""

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.progress.reporting import Progress
+    from patternlake.jobs.reports.status import ObjectStatus
     from patternlake.jobs.starter.checked import Checked
-    from patternlake.jobs.status import ObjectStatus
     from patternlake.jobs.summary import Summary
     from patternlake.sql_ext import plots as plot
     from patternlake.sql_ext.functions.cet_aggregate import cet_aggregate
@@ -331,7 +331,7 @@ def run(
         From a job: of its own class, with the job's and the object's name in the message. Where several have failed,
         the first of them in the order of the run; the log, at level ERROR, has the others.
     """
-    from patternlake.jobs.running import run as start
+    from patternlake.jobs.runs.running import run as start
 
     return start(
         spark,
@@ -370,7 +370,7 @@ def status(spark: SparkSession, configuration: str | PathLike[str] | Configurati
     """
     from patternlake.delta_tables.databases.opening import open_database
     from patternlake.jobs.configuration.file import Configuration
-    from patternlake.jobs.status import status as look
+    from patternlake.jobs.reports.status import status as look
 
     given = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     return look(open_database(spark, given.database, given.location, given.storage_options), given)

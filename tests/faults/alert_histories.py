@@ -23,8 +23,8 @@ from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.delta_tables.schema.timestamps import to_micros
-from patternlake.jobs import running
 from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.runs import running
 from patternlake.udfs.errors import StateError
 from tests.faults.interrupted import KilledError, Writes
 from tests.faults.told_things import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from patternlake.delta_tables.tables.publications import PublicationsReader
-from patternlake.jobs import running
+from patternlake.jobs.runs import running
 from tests.faults.interrupted import KilledError, Writes
 from tests.faults.lakes import History, Lake
 

@@ -11,7 +11,7 @@ from sql.sketch_lake import DATABASE, E, SketchLake
 
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.running import run
+from patternlake.jobs.runs.running import run
 from patternlake.jobs.summary import Summary
 
 

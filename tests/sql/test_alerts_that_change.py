@@ -12,7 +12,7 @@ from sql.sketch_lake import E, SketchLake, letters, shared
 from webhook_receiver import Receiver, receiving
 
 from patternlake.delta_tables.batches import retention
-from patternlake.jobs.status import status
+from patternlake.jobs.reports.status import status
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from patternlake.delta_tables.writing import writes
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.ingest.backfill import parse_span
 from patternlake.jobs.ingest.job import ingest
-from patternlake.jobs.running import run
+from patternlake.jobs.runs.running import run
 from patternlake.udfs.errors import StateError
 from tests.sql.ingesting import Lake
 

@@ -33,8 +33,8 @@ from patternlake.jobs.configuration.patterns import PatternConfiguration
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.configuration.subscriptions import EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.configuration.trends import TrendConfiguration
-from patternlake.jobs.messages import message
 from patternlake.jobs.sources.columns import REASONS
+from patternlake.jobs.terminal.messages import message
 from patternlake.sql_ext.declarations.declaration import REQUIRED, ScalarFunction, TableFunction, sql_text
 from patternlake.sql_ext.enabling import FUNCTIONS
 from patternlake.sql_ext.functions import NAMES

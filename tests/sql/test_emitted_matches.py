@@ -18,7 +18,7 @@ from sql.test_machines_random import settled
 
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.running import run
+from patternlake.jobs.runs.running import run
 
 
 @pytest.fixture(scope="module")

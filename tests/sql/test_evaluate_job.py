@@ -14,7 +14,7 @@ from sql.machine_lake import MachineStream
 from sql.sketch_lake import DATABASE, E, SketchLake, shared
 from unit.machines.test_trials import predictions
 
-from patternlake.jobs.messages import message
+from patternlake.jobs.terminal.messages import message
 from patternlake.udfs.binomials import least_share
 
 CHAIN = naive.Subscription(then(A, B, C), "a ; b ; c PARTITION BY key", partition=("key",))

@@ -11,8 +11,8 @@ from sql.small_world import OBJECTS, STREAM, World, shown
 
 from patternlake.jobs.command_line.commands import main
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.exporting import export
-from patternlake.jobs.running import run
+from patternlake.jobs.reports.exporting import export
+from patternlake.jobs.runs.running import run
 
 
 def test_a_run_with_the_exported_configuration_changes_nothing(

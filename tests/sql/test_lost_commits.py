@@ -16,7 +16,7 @@ from patternlake.delta_tables.batches import durability
 from patternlake.delta_tables.reading.open_tables import commit_of, log_of
 from patternlake.delta_tables.writing import writes
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.messages import message
+from patternlake.jobs.terminal.messages import message
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from sql.machine_lake import MachineStream
 from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared
 
-from patternlake.jobs.messages import message
+from patternlake.jobs.terminal.messages import message
 from patternlake.sql_ext.lake import DRIVER_BYTES
 from patternlake.udfs.errors import ConfigurationError
 

@@ -20,7 +20,7 @@ from sql.empty_database import common
 
 import patternlake
 from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
-from patternlake.jobs.messages import message
+from patternlake.jobs.terminal.messages import message
 from patternlake.sql_ext.serving.java_classes import define
 from patternlake.udfs.errors import PatternLakeError
 

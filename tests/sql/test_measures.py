@@ -17,7 +17,7 @@ from sql.sketch_lake import DATABASE, E, SketchLake, Stream, by_tasks, call, mom
 
 import patternlake
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.running import run
+from patternlake.jobs.runs.running import run
 from patternlake.udfs.errors import PatternLakeError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.running import run
+from patternlake.jobs.runs.running import run
 
 STREAM = """
 database: {database}

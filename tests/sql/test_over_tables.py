@@ -12,7 +12,7 @@ from sql.sketch_lake import E, SketchLake, Stream, call, moment, shared
 
 import patternlake
 from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
-from patternlake.jobs.messages import message
+from patternlake.jobs.terminal.messages import message
 from patternlake.udfs.errors import ArgumentError
 
 if TYPE_CHECKING:

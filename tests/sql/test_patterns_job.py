@@ -15,7 +15,7 @@ from patternlake.delta_tables.batches.retention import forget
 from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs import few
-from patternlake.jobs.status import status
+from patternlake.jobs.reports.status import status
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError, StateError
 from patternlake.udfs.kleene import request
 

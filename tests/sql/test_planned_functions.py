@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call, shared, worked
 
 import patternlake
-from patternlake.jobs.messages import message
+from patternlake.jobs.terminal.messages import message
 from patternlake.sql_ext import enabling
 from patternlake.sql_ext import lake as lakes
 from patternlake.sql_ext.calls import registering

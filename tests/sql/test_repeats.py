@@ -107,7 +107,7 @@ def test_a_batch_of_which_much_goes_to_quarantine_is_warned_about(s: Lake, caplo
 
 
 def test_the_share_that_is_warned_about_is_the_streams_or_the_databases(spark: SparkSession, tmp_path: Path) -> None:
-    from patternlake.jobs.running import run
+    from patternlake.jobs.runs.running import run
 
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.csv").write_text("at,what\n2024-01-01,a\nnever,b\n")

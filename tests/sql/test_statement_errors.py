@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException, ParseException
 from sql.empty_database import common
 
 import patternlake
-from patternlake.jobs.messages import message
+from patternlake.jobs.terminal.messages import message
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

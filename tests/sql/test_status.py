@@ -28,8 +28,8 @@ from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.delta_tables.writing import direct_writer
 from patternlake.jobs import few
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.status import ObjectStatus, status, status_without_spark
-from patternlake.jobs.status_sources import sizes_by_logs, sizes_by_spark
+from patternlake.jobs.reports.status import ObjectStatus, status, status_without_spark
+from patternlake.jobs.reports.status_sources import sizes_by_logs, sizes_by_spark
 
 NOON = datetime(2013, 1, 1, 12, tzinfo=timezone.utc)
 CONFIGURATION = Configuration.from_text(

@@ -19,7 +19,7 @@ from patternlake.delta_tables.schema.quoting import identifier, literal
 from patternlake.delta_tables.schema.table import Table
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.running import run
+from patternlake.jobs.runs.running import run
 from patternlake.udfs.errors import StateError
 
 STREAMS = "database: {name}\nlocation: {folder}\nstreams:" + CLICKS_AND_WEATHER

@@ -17,7 +17,7 @@ from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.timestamps import ISO
 from patternlake.delta_tables.tables.events import view_text
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.running import run
+from patternlake.jobs.runs.running import run
 from patternlake.udfs.attributes import attribute_of, is_attribute
 
 NAME = "stream_views"

@@ -18,7 +18,7 @@ import patternlake
 from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.running import run
+from patternlake.jobs.runs.running import run
 from patternlake.jobs.summary import Summary
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patternlake.jobs.ingest.backfill import Span, parse_span
-from patternlake.jobs.steps import Step, check_backfill
+from patternlake.jobs.runs.steps import Step, check_backfill
 from patternlake.udfs.errors import ArgumentError
 
 DAY = 86_400_000_000

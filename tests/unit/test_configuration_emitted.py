@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.steps import steps, waited_for
+from patternlake.jobs.runs.steps import steps, waited_for
 from patternlake.udfs.errors import ConfigurationError
 
 STREAMS = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.steps import Step, steps, waited_for
+from patternlake.jobs.runs.steps import Step, steps, waited_for
 from patternlake.udfs.errors import ConfigurationError
 
 BEFORE = """

@@ -12,9 +12,9 @@ import pytest
 from patternlake.delta_tables.batches.batch import WRITTEN
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.exporting import export, write_file
-from patternlake.jobs.status_sources import Published
-from patternlake.jobs.steps import JOBS, steps
+from patternlake.jobs.reports.exporting import export, write_file
+from patternlake.jobs.reports.status_sources import Published
+from patternlake.jobs.runs.steps import JOBS, steps
 from patternlake.udfs.errors import ConfigurationError, StateError
 
 FULL = Path(__file__).parents[2] / "conf" / "full_example.yaml"
@@ -31,7 +31,7 @@ def kept(configuration: Configuration, monkeypatch: pytest.MonkeyPatch) -> dict[
     def end(database: Any, *, written: str | None) -> None:
         raise Noted(written)
 
-    monkeypatch.setattr("patternlake.jobs.steps.replace", end)
+    monkeypatch.setattr("patternlake.jobs.runs.steps.replace", end)
     found = {}
     for number, step in enumerate(steps(configuration)):
         if step.job == "maintain":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patternlake.jobs import steps
+from patternlake.jobs.runs import steps
 
 ROOT = Path(__file__).parents[2]
 JOBS = sorted(path.parent.name for path in (ROOT / "jobs").glob("*/job.py"))
@@ -16,34 +16,34 @@ FOLDERS_OF_JOBS = sorted(path.parent.name for path in (ROOT / "jobs").glob("*/__
 ENGINES = ("sketch", "kleene", "trends", "groups", "machines", "funnels", "paths")
 WITH_KERNELS = (*ENGINES, "rows")
 """Row patterns are of tables, not of streams: they have kernels, and neither events nor a job."""
-ROOMS = ("schema", "spark", "reading", "committing", "writing", "tables", "batches", "gathering", "databases")
-"""Of `delta_tables`, each above those that it imports nothing of."""
 BESIDE = "."
-"""Stands for the files of a folder that lie beside its rooms."""
-ROOMS_OF_FUNCTIONS = (
-    "spark_start",
-    "lakes",
-    "answering",
-    "declarations",
-    "row_patterns",
-    "calls",
-    "sketches",
-    "patterns",
-    "trends",
-    "functions",
-    "plots",
-    BESIDE,
-    "serving",
-)
-"""The same of `sql_ext`."""
+"""Stands for the files of a folder that lie beside its rooms, and belong to none of them."""
+ROOMS = {
+    "delta_tables": (
+        "schema", "spark", "reading", "committing", "writing", "tables", "batches", "gathering", "databases"
+    ),
+    "jobs": (
+        "configuration", "terminal", "batches", "progress", "sources", "machines", *JOBS, "runs", "reports", "starter",
+        "command_line",
+    ),
+    "sql_ext": (
+        "spark_start", "lakes", "answering", "declarations", "row_patterns", "calls", "sketches", "patterns", "trends",
+        "functions", "plots", BESIDE, "serving",
+    ),
+}  # fmt: skip
+"""Of a folder, each above those that it imports nothing of."""
 BESIDE_THEIR_ROOMS = {
-    "lake": "lakes",
-    "event_conditions": "answering",
-    "measured_rows": "declarations",
-    "sketch_descent": "sketches",
-    "exact_sequences": "sketches",
+    "jobs.contexts": "batches",
+    "jobs.few": "batches",
+    "jobs.following": "batches",
+    "jobs.summary": "batches",
+    "sql_ext.event_conditions": "answering",
+    "sql_ext.exact_sequences": "sketches",
+    "sql_ext.lake": "lakes",
+    "sql_ext.measured_rows": "declarations",
+    "sql_ext.sketch_descent": "sketches",
 }
-"""Files of `sql_ext` that belong to a room and lie beside it."""
+"""Files that belong to a room and lie beside it."""
 MAY_IMPORT = {
     "udfs": {"udfs"},
     "delta_tables": {"udfs", "delta_tables"},
@@ -83,34 +83,23 @@ def test_imports_run_from_functions_and_jobs_to_tables_to_kernels(folder: str) -
     assert wrong == set()
 
 
-def test_every_room_of_the_tables_imports_those_above_it_alone() -> None:
-    there = {path.parent.name for path in (ROOT / "delta_tables").glob("*/__init__.py")} - {"java"}
-    assert there == {*ROOMS}
-    wrong = {
-        f"{path.relative_to(ROOT)}: {name}"
-        for place, room in enumerate(ROOMS)
-        for path in files(f"delta_tables/{room}")
-        for name in imported(path)
-        if name.startswith("patternlake.delta_tables.") and name.split(".")[2] not in ROOMS[: place + 1]
-    }
-    assert wrong == set()
-
-
-def test_every_room_of_the_functions_imports_those_above_it_alone() -> None:
-    there = {path.parent.name for path in (ROOT / "sql_ext").glob("*/__init__.py")}
-    assert there == {*ROOMS_OF_FUNCTIONS} - {BESIDE}
+@pytest.mark.parametrize("folder", ROOMS)
+def test_every_room_imports_those_above_it_alone(folder: str) -> None:
+    rooms = ROOMS[folder]
+    assert {path.parent.name for path in (ROOT / folder).glob("*/__init__.py")} == {*rooms} - {BESIDE}
+    assert len({*rooms}) == len(rooms)
 
     def place_of(name: str) -> int:
         first = name.split(".")[2]
-        room = first if first in ROOMS_OF_FUNCTIONS else BESIDE_THEIR_ROOMS.get(first, BESIDE)
-        return ROOMS_OF_FUNCTIONS.index(room)
+        return rooms.index(first if first in rooms else BESIDE_THEIR_ROOMS.get(f"{folder}.{first}", BESIDE))
 
     wrong = {
         f"{path.relative_to(ROOT)}: {name}"
-        for path in files("sql_ext")
-        if path.parent != ROOT / "sql_ext" or path.name != "__init__.py"
+        for path in files(folder)
+        # A job's entry is the command line's.
+        if path.name != "__main__.py" and path != ROOT / folder / "__init__.py"
         for name in imported(path)
-        if name.startswith("patternlake.sql_ext.") and place_of(name) > place_of(module(path))
+        if name.startswith(f"patternlake.{folder}.") and place_of(name) > place_of(module(path))
     }
     assert wrong == set()
 

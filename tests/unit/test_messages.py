@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patternlake.jobs.messages import message
+from patternlake.jobs.terminal.messages import message
 from patternlake.udfs.errors import ArgumentError, PatternSyntaxError
 
 

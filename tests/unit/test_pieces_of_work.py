@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from patternlake.jobs import running, side_by_side
-from patternlake.jobs import steps as job_steps
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.steps import Step
+from patternlake.jobs.runs import running, side_by_side
+from patternlake.jobs.runs import steps as job_steps
+from patternlake.jobs.runs.steps import Step
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, StateError
 
@@ -342,7 +342,7 @@ def test_the_error_that_is_raised_is_the_first_of_the_run_and_the_log_tells_the_
         return summary(job, name)
 
     doing(monkeypatch, work, finished)
-    with caplog.at_level(logging.ERROR, "patternlake.jobs.running"):
+    with caplog.at_level(logging.ERROR, "patternlake.jobs.runs.running"):
         told, said = told_before(StateError, performed())
     assert said == "sketch of 'a': too little memory"
     assert [record.getMessage() for record in caplog.records] == ["sketch of 'b': ZeroDivisionError: division by zero"]

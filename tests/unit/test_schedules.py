@@ -25,7 +25,7 @@ from databricks.bundles.jobs import Job
 from environments import installed
 
 from patternlake.jobs.command_line.commands import app
-from patternlake.jobs.steps import JOBS
+from patternlake.jobs.runs.steps import JOBS
 
 UNIT = Path(__file__).resolve().parents[2] / "conf" / "patternlake-serve.service"
 SCHEDULES = Path(__file__).resolve().parents[2] / "conf" / "schedules"

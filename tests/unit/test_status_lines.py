@@ -7,9 +7,9 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from patternlake.jobs import text_columns
 from patternlake.jobs.command_line import status_lines
-from patternlake.jobs.status import ObjectStatus, dictionary_bytes
+from patternlake.jobs.reports.status import ObjectStatus, dictionary_bytes
+from patternlake.jobs.terminal import text_columns
 
 
 def test_columns_are_aligned_by_their_width_on_screen() -> None:

@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from patternlake.delta_tables.schema import timestamps
-from patternlake.jobs import status_sources
 from patternlake.jobs.configuration.alerts import TABLE
-from patternlake.jobs.status_sources import Held, Letters, Published, SketchBytes, Texts
-from patternlake.jobs.steps import JOBS
+from patternlake.jobs.reports import status_sources
+from patternlake.jobs.reports.status_sources import Held, Letters, Published, SketchBytes, Texts
+from patternlake.jobs.runs.steps import JOBS
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.committing.database import Database

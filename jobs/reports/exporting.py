@@ -18,7 +18,7 @@ from patternlake.delta_tables.schema.locations import has_scheme, plain
 from patternlake.delta_tables.schema.names import log_name
 from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.jobs.configuration.written import SECRET
-from patternlake.jobs.status_sources import Published, read_published
+from patternlake.jobs.reports.status_sources import Published, read_published
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What the jobs that run machines share: subscriptions, and forecasts."""

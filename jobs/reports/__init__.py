@@ -1,0 +1,1 @@
+"""How every object stands, and the configuration that a database was written with."""

@@ -1,0 +1,1 @@
+"""How rows and errors read in a terminal."""
