@@ -117,8 +117,19 @@ class Lake:
 
         With `most`, of so many times as many bytes.
         """
-        bytes_read = read_size(self.spark, DRIVER_BYTES, DEFAULT_DRIVER_BYTES)
-        return self.reader.size(table, where, columns, few) <= most * bytes_read
+        driver_bytes = self.driver_bytes
+        return self.reader.size(table, where, columns, few) <= most * driver_bytes
+
+    @property
+    def driver_bytes(self) -> int:
+        """The value of `DRIVER_BYTES`.
+
+        Raises
+        ------
+        ArgumentError
+            It is no size.
+        """
+        return read_size(self.spark, DRIVER_BYTES, DEFAULT_DRIVER_BYTES)
 
     @property
     def in_one_order(self) -> bool:

@@ -122,17 +122,10 @@ class TableLake(Lake):
         events = self.elsewhere()
         return replace(self, database=_Events(events.sparkSession, "", "", events=events))
 
-    def small(
-        self,
-        table: str,
-        where: Sequence[Condition],
-        columns: Sequence[str] = (),
-        few: int | None = None,
-        *,
-        most: int = 1,
-    ) -> bool:
-        """Nothing is: tasks read the rows."""
-        return False
+    @property
+    def driver_bytes(self) -> int:
+        """None: tasks read the rows."""
+        return 0
 
     def count_names(self) -> list[NameCount]:
         """How often each name occurs: read before the question is planned."""
