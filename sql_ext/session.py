@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from patternlake.sql_ext.spark_start import quiet_start
 from patternlake.sql_ext.spark_start.notebooks import notebook_settings
 from patternlake.sql_ext.spark_start.settings import SESSION_SETTINGS
-from patternlake.sql_ext.spark_start.spark_packages import packages_asked_for
+from patternlake.sql_ext.spark_start.spark_packages import find_packages
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def bare_session(master: str = "local[*]", settings: Mapping[str, str] | None = 
     defaults |= notebook_settings()
     for key, value in {**defaults, **(settings or {})}.items():
         builder = builder.config(key, value)
-    builder = configure_spark_with_delta_pip(builder, packages_asked_for(settings or {}, os.environ))
+    builder = configure_spark_with_delta_pip(builder, find_packages(settings or {}, os.environ))
     for name in _ECHOES:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:

@@ -99,7 +99,7 @@ def _tell(db: Database, name: str, configuration: AlertConfiguration, stream: st
         )
 
     def perform(work: Work) -> Publication:
-        warnings.extend(_forgotten(db, name, configuration, work))
+        warnings.extend(_find_forgotten(db, name, configuration, work))
         return _publish_new(db, work)
 
     summary = follow(JOB, name, begin, perform)
@@ -195,7 +195,7 @@ def _write_here(db: Database, batch: Batch, rows: DataFrame, known: _Known) -> i
     """As `_write`, in the driver's process."""
     assert db.direct is not None
     new = rows.toArrow()
-    past = [_told_before(db, known[ALERTS]), _held_before(db, known[HELD_ALERTS])] if known else []
+    past = [_read_told(db, known[ALERTS]), _read_held(db, known[HELD_ALERTS])] if known else []
     for those in past:
         new = new.filter(pc.invert(pc.is_in(new["alert_id"], those["alert_id"].combine_chunks())))
     _, first = np.unique(new["alert_id"].to_numpy(), return_index=True)
@@ -217,7 +217,7 @@ def _write_here(db: Database, batch: Batch, rows: DataFrame, known: _Known) -> i
     return int(told.num_rows)
 
 
-def _told_before(db: Database, where: Sequence[Condition]) -> pa.Table:
+def _read_told(db: Database, where: Sequence[Condition]) -> pa.Table:
     """What earlier batches told, as `BEFORE`."""
     assert db.direct is not None
     rows = db.direct.rows(ALERTS, ("key", "alert_id", "last_time", "watermark", "t_end", "held_back"), where)
@@ -226,7 +226,7 @@ def _told_before(db: Database, where: Sequence[Condition]) -> pa.Table:
     return pa.table([rows["key"], rows["alert_id"], at, more], schema=BEFORE)
 
 
-def _held_before(db: Database, where: Sequence[Condition]) -> pa.Table:
+def _read_held(db: Database, where: Sequence[Condition]) -> pa.Table:
     """What earlier batches held back, as `BEFORE`."""
     assert db.direct is not None
     rows = db.direct.rows(HELD_ALERTS, ("key", "alert_id"), where)
@@ -239,7 +239,7 @@ def _quiet(batch: Batch) -> int:
     return int(batch.configuration.get(QUIET, 0))
 
 
-def _forgotten(db: Database, name: str, configuration: AlertConfiguration, work: Work) -> list[str]:
+def _find_forgotten(db: Database, name: str, configuration: AlertConfiguration, work: Work) -> list[str]:
     """Say so where forecasts were removed before they could be told."""
     read, last = work.stream, work.last
     if configuration.of != FORECAST or last is None or read.horizon is None:

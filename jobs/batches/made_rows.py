@@ -94,7 +94,7 @@ class KeptRows:
         """As `MadeRows` has it."""
         blobs = self._of([kind]).toArrow()[_ROWS]
         pieces = [rows_in(blob).select(list(columns)) for blob in blobs]
-        return pa.concat_tables([self._chosen(columns).empty_table(), *pieces])
+        return pa.concat_tables([self._select_schema(columns).empty_table(), *pieces])
 
     def of(self, kinds: Sequence[str], columns: Sequence[str]) -> TaskRows:
         """As `MadeRows` has it."""
@@ -105,12 +105,12 @@ class KeptRows:
                 for blob in batch.column(0):
                     yield from rows_in(blob).select(names).to_batches(max_chunksize=BATCH_ROWS)
 
-        return TaskRows(self._of(kinds), made, self._chosen(columns))
+        return TaskRows(self._of(kinds), made, self._select_schema(columns))
 
     def _of(self, kinds: Sequence[str]) -> DataFrame:
         return self._blobs.where(F.col(KIND).isin(list(kinds))).select(_ROWS)
 
-    def _chosen(self, columns: Sequence[str]) -> pa.Schema:
+    def _select_schema(self, columns: Sequence[str]) -> pa.Schema:
         return pa.schema([self._schema.field(name) for name in columns])
 
 

@@ -25,7 +25,7 @@ import typer
 from typer.completion import completion_init, get_completion_script  # type: ignore[attr-defined]
 
 from patternlake.delta_tables.spark.own_process import choose_memory
-from patternlake.jobs.command_line.ending import exit_code, failing
+from patternlake.jobs.command_line.ending import exit_code, report_failures
 from patternlake.jobs.terminal.messages import message
 from patternlake.udfs.errors import PatternLakeError
 
@@ -142,7 +142,7 @@ def init(
     if (table is None) == (files is None):
         raise typer.BadParameter("one of the two says where rows come from", param_hint="'--table' / '--files'")
     file = None if str(conf) == "-" else conf
-    with failing(verbose) as console:
+    with report_failures(verbose) as console:
         starting.refuse_file(file)
         with spark_for(None, verbose=verbose) as spark:
             found, written = starting.init(
@@ -178,7 +178,7 @@ def check(
     if rows is not None and rows < 1:
         raise typer.BadParameter(f"{rows} is no number of rows; 1 or more", param_hint="'--rows'")
     failed = False
-    with failing(verbose):
+    with report_failures(verbose):
         streams = checking.choose_streams(Configuration.load(conf), object)
         with spark_for(None, verbose=verbose) as spark:
             for name, stream in streams.items():
@@ -262,7 +262,7 @@ def run(
             f"{fail_on_quarantine:g} is no share; from 0 to 1", param_hint="'--fail-on-quarantine'"
         )
     refused: list[str] = []
-    with failing(verbose) as console:
+    with report_failures(verbose) as console:
         configuration = Configuration.load(conf)
         planned = steps(configuration, jobs, object=object, rebuild=rebuild)
         check_backfill(backfill, planned, rebuild=rebuild)
@@ -277,7 +277,7 @@ def run(
                 spark, configuration, planned, console, side_by_side, quiet, rebuild=rebuild, backfill=backfill
             )
             with closing(rounds) as first:
-                _write_summaries(_noting_refused(first, fail_on_quarantine, refused))
+                _write_summaries(_note_refused(first, fail_on_quarantine, refused))
             while watch is not None and not refused:
                 try:
                     sleep(watch)
@@ -286,7 +286,7 @@ def run(
                 rounds = _round(spark, configuration, planned, console, side_by_side, quiet, sparing=True)
                 with closing(rounds) as later:
                     news = (summary for summary in later if summary.batches or summary.rows_out)
-                    _write_summaries(_noting_refused(news, fail_on_quarantine, refused))
+                    _write_summaries(_note_refused(news, fail_on_quarantine, refused))
     for line in refused:
         typer.echo(line, err=True)
     if refused:
@@ -313,7 +313,7 @@ def status(
     from patternlake.jobs.reports.status import status as look
     from patternlake.jobs.reports.status import status_without_spark
 
-    with failing(verbose):
+    with report_failures(verbose):
         configuration = Configuration.load(conf)
         reader = found = None
         if not on_a_platform() and configuration.location is not None:
@@ -352,7 +352,7 @@ def export(
     from patternlake.jobs.command_line.local_spark import on_a_platform, spark_for
     from patternlake.jobs.reports import exporting
 
-    with failing(verbose):
+    with report_failures(verbose):
         if on_a_platform() or exporting.needs_spark(location):
             with spark_for(None, verbose=verbose) as spark:
                 text = exporting.export(location, spark)
@@ -405,7 +405,7 @@ def sql(
     if text is not None and not text.strip():
         raise typer.BadParameter("the statement is empty", param_hint="'QUERY'")
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    with failing(verbose) as console:
+    with report_failures(verbose) as console:
         configuration = Configuration.load(conf)
         if text is None and at_terminal:
             _tell(console, "Spark starts …")
@@ -474,7 +474,7 @@ def serve(
 
     if not drain >= 0:
         raise typer.BadParameter(f"{drain:g} is no time; 0 seconds or more", param_hint="'--drain'")
-    with failing(verbose) as console:
+    with report_failures(verbose) as console:
         serving.serve(
             Configuration.load(conf),
             host=host,
@@ -562,7 +562,7 @@ def _round(
         yield from perform(database, configuration, planned, progress=progress, side_by_side=side_by_side, **how)
 
 
-def _noting_refused(
+def _note_refused(
     summaries: Iterable[Summary], share: float | None, refused: list[str]
 ) -> Generator[Summary, None, None]:
     """The same summaries; a line for each stream of whose rows more than a share went to quarantine joins `refused`."""

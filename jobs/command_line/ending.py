@@ -37,7 +37,7 @@ def exit_code(app: typer.Typer, arguments: list[str]) -> int:
 
 
 @contextmanager
-def failing(verbose: bool) -> Iterator[Console]:
+def report_failures(verbose: bool) -> Iterator[Console]:
     """Turn errors into text on standard error and exit code 1; give the console that writes there."""
     from rich.console import Console
 

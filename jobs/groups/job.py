@@ -114,7 +114,7 @@ class _Builder:
             batch.append(MATCHES, found.of([CLOSED, OPEN], _MATCH_COLUMNS))
             batch.append(STATES, found.of([REMEMBERED], _STATE_COLUMNS))
             if self.last is not None:
-                advanced = self._advanced(found)
+                advanced = self._find_advanced(found)
                 batch.close_partitions(MATCHES, advanced, _OPEN)
                 batch.close_partitions(STATES, advanced)
         return batch.publish(
@@ -124,7 +124,7 @@ class _Builder:
             state={"partitions": counts.get(REMEMBERED, 0)},
         )
 
-    def _advanced(self, found: MadeRows) -> DataFrame | pa.Array:
+    def _find_advanced(self, found: MadeRows) -> DataFrame | pa.Array:
         """The partitions that have new events."""
         if found.counts().get(REMEMBERED, 0) > few.FEW_EVENTS:
             return self.batch.written(STATES).select(PART)

@@ -89,7 +89,7 @@ def patterns(db: Database, name: str, configuration: PatternConfiguration, *, re
             configuration.meaning,
             rebuild=rebuild and first,
             check=lambda stream, last: _check(db, name, configuration, stream, last),
-            noted=_kept_from,
+            noted=_note_first_kept,
         )
 
     return follow(JOB, name, begin, lambda work: _Builder(db, work).build())
@@ -124,7 +124,7 @@ def _check(
         )
 
 
-def _kept_from(last: Publication, batch_id: int, events: int) -> dict[str, int]:
+def _note_first_kept(last: Publication, batch_id: int, events: int) -> dict[str, int]:
     """From which batch on kept rows count: those of a batch that writes anew all that is kept, or of one before it."""
     if not kept_as_rows(pattern_of(last.configuration)):
         return {}
@@ -152,7 +152,7 @@ class _Builder:
         if few_found is not None:
             return self._publish_few(few_found)
         told = self.db.spark.sparkContext.accumulator([], Gathered())
-        with keep([self._found(FromTasks(told, self.db.location, batch.stream_id))]) as found:
+        with keep([self._make_rows(FromTasks(told, self.db.location, batch.stream_id))]) as found:
             counts = found.counts()
             if counts.get(MATCH):
                 batch.append(MATCHES, found.of([MATCH], _MATCH_COLUMNS))
@@ -243,7 +243,7 @@ class _Builder:
         snapshot = Snapshot(self.db.state, None)
         return snapshot.name_counts(BatchRange(stream.object_id, stream.base_batch, stream.batch_id), MOST_NAMES)
 
-    def _found(self, observer: FromTasks) -> TaskRows:
+    def _make_rows(self, observer: FromTasks) -> TaskRows:
         """What `batch_rows` makes of new events and of those that are kept; `observer` is told what tasks observe."""
         request, portions = self.reads.request, self.reads.request.portions
         kept_events, anew = self.reach if self.by_rows else None, keeps_anew(self.batch)

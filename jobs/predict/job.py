@@ -173,9 +173,9 @@ class _Builder:
         """Write what new events amount to, the catalogue, close what that replaces, publish."""
         phases.at("running machines")
         with make(self.db, self._works, FOUND_SCHEMA) as found:
-            return self._written(found)
+            return self._write(found)
 
-    def _written(self, found: MadeRows) -> Publication:
+    def _write(self, found: MadeRows) -> Publication:
         batch = self.batch
         counted = found.counts()
         phases.at("training machines")
@@ -218,7 +218,7 @@ class _Builder:
         for columns, groups in by_partition(self.passes[0].groups).items():
             roots = [group.compiled.graph.ids[0] for group in groups]
             mine = [Condition("partitioned_by", "=", _join(columns))]
-            batch.close_partitions(INSTANCES, self._advanced(found, roots), mine)
+            batch.close_partitions(INSTANCES, self._find_advanced(found, roots), mine)
         batch.close_rows(MOVES, [])
         gone = sorted(self.before.keys() - set(self.same))
         if gone:
@@ -265,7 +265,7 @@ class _Builder:
         remembered = pa.schema([BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS])
         return PartitionWork(events, size, instances, remembered, ("time", "position"), found, FOUND_SCHEMA)
 
-    def _advanced(self, found: MadeRows, roots: Sequence[str]) -> DataFrame | pa.Array:
+    def _find_advanced(self, found: MadeRows, roots: Sequence[str]) -> DataFrame | pa.Array:
         """The partitions that have an instance in one of some states."""
         if found.counts().get(INSTANCE, 0) > few.FEW_EVENTS:
             written = self.batch.written(INSTANCES)

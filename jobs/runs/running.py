@@ -18,7 +18,7 @@ from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.progress.reporting import LoggedProgress, Progress, default_progress
 from patternlake.jobs.runs import side_by_side as sides
-from patternlake.jobs.runs.steps import ALL, JOBS, Step, check_backfill, steps, stream_of, waited_for
+from patternlake.jobs.runs.steps import ALL, JOBS, Step, check_backfill, find_waits, steps, stream_of
 from patternlake.jobs.summary import Summary
 from patternlake.jobs.terminal.messages import message
 from patternlake.udfs.errors import PatternLakeError
@@ -183,7 +183,7 @@ def _perform(
 
     told = 0
     crew = sides.crew(database.spark, side_by_side, len(listed))
-    with closing(sides.run_each(waited_for(listed, configuration), begin, crew)) as endings:
+    with closing(sides.run_each(find_waits(listed, configuration), begin, crew)) as endings:
         for each in endings:
             if each.error is not None:
                 failed[each.number] = each.error

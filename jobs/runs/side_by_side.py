@@ -89,12 +89,12 @@ class Threads:
         """Do it in the next thread that is free."""
         from pyspark import inheritable_thread_target
 
-        def tagged() -> T:
+        def work_tagged() -> T:
             self._spark.sparkContext.addJobTag(self._tag)
             return work()
 
         # Taken for each piece anew: threads that share one set of properties would set each other's.
-        inheriting: Callable[[], T] = inheritable_thread_target(self._spark)(tagged)
+        inheriting: Callable[[], T] = inheritable_thread_target(self._spark)(work_tagged)
         return self._pool.submit(inheriting)
 
     def interrupt(self) -> None:

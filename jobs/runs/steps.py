@@ -58,28 +58,28 @@ class Step:
     object: str
 
 
-def _keeping(
+def _keep(
     section: Callable[[Configuration, str], Mapping[str, Any] | None],
 ) -> Callable[[Callable[[Database, str, Configuration, _How], Summary]], Callable[..., Summary]]:
     """Let what a job publishes keep the section of the configuration that it was run with."""
 
     def keep(work: Callable[[Database, str, Configuration, _How], Summary]) -> Callable[..., Summary]:
         @wraps(work)
-        def keeping(database: Database, name: str, configuration: Configuration, how: _How) -> Summary:
+        def keep_and_work(database: Database, name: str, configuration: Configuration, how: _How) -> Summary:
             written = write_origin(configuration, section(configuration, name))
             return work(replace(database, written=written), name, configuration, how)
 
-        return keeping
+        return keep_and_work
 
     return keep
 
 
-@_keeping(write_stream)
+@_keep(write_stream)
 def _ingest(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     return _take_in(database, name, configuration, rebuild=rebuild)
 
 
-@_keeping(write_stream)
+@_keep(write_stream)
 def _backfill(database: Database, name: str, configuration: Configuration, span: str) -> Summary:
     return _take_in(database, name, configuration, span=span)
 
@@ -104,35 +104,35 @@ def _take_in(
     return summary
 
 
-@_keeping(lambda configuration, name: write_section(configuration.sketches[name]))
+@_keep(lambda configuration, name: write_section(configuration.sketches[name]))
 def _sketch(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.sketch.job import sketch
 
     return sketch(database, name, configuration.sketches[name], rebuild=rebuild)
 
 
-@_keeping(lambda configuration, name: write_section(configuration.trends[name]))
+@_keep(lambda configuration, name: write_section(configuration.trends[name]))
 def _trends(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.trends.job import trends
 
     return trends(database, name, configuration.trends[name], rebuild=rebuild)
 
 
-@_keeping(lambda configuration, name: write_section(configuration.groups[name]))
+@_keep(lambda configuration, name: write_section(configuration.groups[name]))
 def _groups(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.groups.job import groups
 
     return groups(database, name, configuration.groups[name], rebuild=rebuild)
 
 
-@_keeping(lambda configuration, name: write_section(configuration.patterns[name]))
+@_keep(lambda configuration, name: write_section(configuration.patterns[name]))
 def _patterns(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.patterns.job import patterns
 
     return patterns(database, name, configuration.patterns[name], rebuild=rebuild)
 
 
-@_keeping(write_subscriptions)
+@_keep(write_subscriptions)
 def _predict(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.predict.job import predict
 
@@ -140,7 +140,7 @@ def _predict(database: Database, name: str, configuration: Configuration, rebuil
     return predict(database, name, configuration.subscriptions_to(name), kept_forecasts=kept, rebuild=rebuild)
 
 
-@_keeping(lambda configuration, name: write_section(configuration.alerts[name]))
+@_keep(lambda configuration, name: write_section(configuration.alerts[name]))
 def _alerts(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.alerts.job import alerts
 
@@ -148,7 +148,7 @@ def _alerts(database: Database, name: str, configuration: Configuration, rebuild
     return alerts(database, name, configuration.alerts[name], stream=stream, rebuild=rebuild)
 
 
-@_keeping(lambda configuration, name: None if configuration.evaluate is None else write_section(configuration.evaluate))
+@_keep(lambda configuration, name: None if configuration.evaluate is None else write_section(configuration.evaluate))
 def _evaluate(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.evaluate.job import evaluate
 
@@ -234,7 +234,7 @@ def steps(
         There is no such job or object, or a job has nothing to rebuild.
     """
     asked = [job] if isinstance(job, str) else list(job)
-    chosen_jobs = _chosen_jobs(asked, rebuild)
+    chosen_jobs = _choose_jobs(asked, rebuild)
     found = [Step(name, each) for name in chosen_jobs for each in JOBS[name].objects(configuration)]
     # All that is done with a stream comes before what is made of its matches; maintenance stays the last.
     found.sort(key=lambda step: (not JOBS[step.job].maintains, _depth(configuration, step)))
@@ -269,7 +269,7 @@ def check_backfill(span: str | None, planned: Iterable[Step], *, rebuild: bool) 
         raise ArgumentError("a backfill is done by the job 'ingest' of a stream; name it among the jobs")
 
 
-def _chosen_jobs(asked: Sequence[str], rebuild: bool) -> list[str]:
+def _choose_jobs(asked: Sequence[str], rebuild: bool) -> list[str]:
     """The jobs that are asked for, each once, in the order of `JOBS`."""
     known = [*JOBS, ALL]
     if not asked:
@@ -294,7 +294,7 @@ def _depth(configuration: Configuration, step: Step) -> int:
     return configuration.depth(stream_of(configuration, step))
 
 
-def waited_for(planned: Sequence[Step], configuration: Configuration) -> list[set[int]]:
+def find_waits(planned: Sequence[Step], configuration: Configuration) -> list[set[int]]:
     """By step, the numbers of the steps that must have ended before it begins.
 
     Those are the ingest of the stream that it reads, every earlier step of an object of its name, and the job whose

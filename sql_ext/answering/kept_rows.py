@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def kept_rows(
+def read_kept_rows(
     lake: Lake, table: str, columns: Sequence[str], where: Sequence[Condition], key: str | None
 ) -> DataFrame | pa.Table:
     """Rows of a table that has a column ``part``: `key`, and the columns; of all keys, or of one."""

@@ -58,7 +58,7 @@ def table_function(
     def declare(function: Callable[_P, _R]) -> Callable[_P, _R]:
         described = _comment(function), plan, write_help(function)
         made = TableFunction(function.__name__, _parameters(function), columns, *described)
-        return _answering(function, made, lambda spark, given: call(made, spark, given))
+        return _wrap(function, made, lambda spark, given: call(made, spark, given))
 
     return declare
 
@@ -76,7 +76,7 @@ def scalar_function(
         name, type_ = function.__name__, _type(function, "return")
         described = _comment(function), value, per_row, write_help(function)
         made = ScalarFunction(name, _parameters(function), type_, *described)
-        return _answering(function, made, lambda spark, given: call_for_value(made, spark, given))
+        return _wrap(function, made, lambda spark, given: call_for_value(made, spark, given))
 
     return declare
 
@@ -86,14 +86,14 @@ def declaration_of(function: Callable[..., Any]) -> _Function:
     return _DECLARED[function]
 
 
-def _answering(
+def _wrap(
     function: Callable[_P, _R], made: _Function, answer: Callable[[Any, dict[str, Any]], Any]
 ) -> Callable[_P, _R]:
     signature = inspect.signature(function)
     as_text = [one.name for one in made.parameters if _kinds(function, one.name) == {int, str}]
 
     @functools.wraps(function)
-    def answering(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def call_declared(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         function(*args, **kwargs)  # does nothing, but Python says what does not fit the signature
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
@@ -106,8 +106,8 @@ def _answering(
         found: _R = answer(spark, arguments)
         return found
 
-    _DECLARED[answering] = made
-    return answering
+    _DECLARED[call_declared] = made
+    return call_declared
 
 
 def _parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:

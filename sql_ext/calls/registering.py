@@ -19,11 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
-from patternlake.sql_ext.calls.remembered import answer_call, finish, worked_out
-from patternlake.sql_ext.declarations.arguments import STREAM, SqlArguments, bound, plain_values, split
+from patternlake.sql_ext.calls.remembered import answer_call, finish, work_out
+from patternlake.sql_ext.declarations.arguments import STREAM, SqlArguments, bind, plain_values, split
 from patternlake.sql_ext.declarations.declaration import RowsFunction, ScalarFunction, TableFunction
 from patternlake.sql_ext.declarations.over_tables import lake_over
-from patternlake.sql_ext.declarations.table_arguments import OrderedRows, is_table, planned_over, read_terms, rows_apart
+from patternlake.sql_ext.declarations.table_arguments import OrderedRows, is_table, plan_over, read_terms, rows_apart
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.lakes.enabled import lake_of_object
 from patternlake.sql_ext.row_patterns.parsing import put_parser
@@ -74,7 +74,7 @@ def call(function: TableFunction, spark: SparkSession, given: dict[str, Any]) ->
 def call_for_value(function: ScalarFunction, spark: SparkSession, given: dict[str, Any]) -> Any:
     """The value of a call from Python; parameters and errors as of `call`."""
     lake, arguments = _place(spark, function, _plain(spark, function, given))
-    return worked_out(lambda: function.value(lake, arguments))
+    return work_out(lambda: function.value(lake, arguments))
 
 
 def _over(
@@ -84,13 +84,13 @@ def _over(
     if not any(parameter.name == "time" for parameter in function.parameters):
         raise ArgumentError(f"{function.name} asks a stream, not a table; `patternlake init --table` makes one of it")
     lake, values = lake_over(rows, {name: _lower_word(name, value) for name, value in arguments.items()}, apart)
-    answer = finish(lake, function, worked_out(lambda: function.plan(lake, values)))
+    answer = finish(lake, function, work_out(lambda: function.plan(lake, values)))
     # No row comes behind those of a table, whose watermark tells only what windows in time have passed.
     return answer.withColumn("final", F.lit(True)) if "final" in answer.columns else answer
 
 
 def _plain(spark: SparkSession, function: TableFunction | ScalarFunction, given: dict[str, Any]) -> dict[str, Any]:
-    arguments = bound(function.name, function.parameters, (), given)
+    arguments = bind(function.name, function.parameters, (), given)
     return plain_values(spark, function.name, function.parameters, arguments)
 
 
@@ -224,7 +224,7 @@ class _TableBuilder(_Builder):
         arguments = SqlArguments(spark).values(function.name, function.parameters, expressions)
         table = arguments.get(STREAM)
         if table is not None and not isinstance(table, str):
-            return planned_over(
+            return plan_over(
                 spark, table, lambda rows: _over(function, arguments, rows, partial(rows_apart, spark, table))
             )
         frame: Any = answer_call(function, *_place(spark, function, arguments))
@@ -241,7 +241,7 @@ class _RowsBuilder(_Builder):
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
         function = self._function
         table, *others = function.parameters
-        given = bound(function.name, function.parameters, *split(function.name, expressions))
+        given = bind(function.name, function.parameters, *split(function.name, expressions))
         rows = given.pop(table.name)
         if not is_table(rows):
             raise ArgumentError(
@@ -250,7 +250,7 @@ class _RowsBuilder(_Builder):
             )
         reader = SqlArguments(spark)
         values = {one.name: reader.value(function.name, one, given[one.name]) for one in others}
-        return planned_over(spark, rows, lambda ordered: function.plan(ordered, values))
+        return plan_over(spark, rows, lambda ordered: function.plan(ordered, values))
 
 
 class _ScalarBuilder(_Builder):
@@ -271,7 +271,7 @@ class _ScalarBuilder(_Builder):
             refused = F.raise_error(answer["error"]).cast(function.type)
             said = F.when(answer["error"].isNotNull(), refused).otherwise(answer["found"])
         else:
-            said = F.lit(worked_out(lambda: function.value(lake, values))).cast(function.type)
+            said = F.lit(work_out(lambda: function.value(lake, values))).cast(function.type)
         # Spark would name the column of a query by what stands in the call's place.
         shown = ", ".join(expressions.apply(number).sql() for number in range(expressions.size()))
         named: Any = said.alias(f"{function.name}({shown})")

@@ -43,7 +43,7 @@ def answer_call(function: TableFunction, lake: Lake, arguments: dict[str, Any]) 
     key = _key(function, lake, arguments)
     answer: Answer | None = lake.cache.peek(key)
     if answer is None:
-        answer = worked_out(lambda: function.plan(lake, arguments))
+        answer = work_out(lambda: function.plan(lake, arguments))
         if answer.lasting and isinstance(answer.rows, pa.Table):
             lake.cache.put(key, answer)
     return finish(lake, function, answer)
@@ -57,7 +57,7 @@ def finish(lake: Lake, function: TableFunction, answer: Answer) -> DataFrame:
     return rows if answer.finish is None else answer.finish(rows)
 
 
-def worked_out(answer: Callable[[], _Answered]) -> _Answered:
+def work_out(answer: Callable[[], _Answered]) -> _Answered:
     """What a function gives; the memory that reading for it took is given back."""
     try:
         return answer()

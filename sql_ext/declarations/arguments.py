@@ -27,7 +27,7 @@ _WHOLE = ("BIGINT", "INT")
 _TIME_ZONE = "spark.sql.session.timeZone"
 
 
-def bound(
+def bind(
     function: str, parameters: Sequence[Parameter], positional: Sequence[Any], named: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Arguments by the name of their parameter; defaults where nothing is given.
@@ -76,7 +76,7 @@ class SqlArguments:
         Raises
         ------
         ArgumentError
-            An argument is not constant, or not of the parameter's type; or as of `bound`.
+            An argument is not constant, or not of the parameter's type; or as of `bind`.
         """
         return {
             parameter.name: self.value(function, parameter, value) if given else value
@@ -133,7 +133,7 @@ class SqlArguments:
             raise _wrong_type(function, parameter, expression) from error
 
     def _value_of(self, expression: JavaObject, cast: JavaObject) -> Any:
-        return cast.eval(None) if expression.foldable() else self._evaluated(cast)
+        return cast.eval(None) if expression.foldable() else self._evaluate(cast)
 
     def _cuts(self, expression: JavaObject, value: int) -> bool:
         """Whether a number lost its fraction where it was cast to a whole one, which Spark does without a word."""
@@ -150,7 +150,7 @@ class SqlArguments:
         )
         return bool(expression.deterministic() and not elsewhere and expression.references().isEmpty())
 
-    def _evaluated(self, expression: JavaObject) -> Any:
+    def _evaluate(self, expression: JavaObject) -> Any:
         """The value of an expression that Spark rewrites before it evaluates it, such as a moment and an interval."""
         column = self._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression)
         columns = self._jvm.PythonUtils.toSeq([column])
@@ -173,7 +173,7 @@ def _arguments(
 ) -> Iterator[tuple[Parameter, Any, bool]]:
     """Each parameter with the expression that the call gives, or with its default; and whether it is given."""
     positional, named = split(function, expressions)
-    found = bound(function, parameters, positional, named)
+    found = bind(function, parameters, positional, named)
     given = {id(expression) for expression in [*positional, *named.values()]}
     for parameter in parameters:
         yield parameter, found[parameter.name], id(found[parameter.name]) in given

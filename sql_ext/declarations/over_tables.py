@@ -235,12 +235,12 @@ class _Table:
         self.rows = rows
         self.types = {field.name: field.dataType.simpleString() for field in rows.frame.schema}
         self.time = self._time(time)
-        self.name = self._named("name", name)
+        self.name = self._find_column("name", name)
         words = {token.name.lower() for text in texts for token in tokens_of(text) if token.is_name}
         # Of a table that has such columns, the event's own go before them.
         columns = [one for one in self.types if one not in ("key", "name", "time", "position")]
         self.read = [one for one in columns if one.lower() in words and value_type(self.types[one]) is not None]
-        fields = _fields_named(texts)
+        fields = _find_fields(texts)
         self.measured = [one for one in columns if one in fields and one not in self.read]
 
     @property
@@ -290,7 +290,7 @@ class _Table:
             )
         return term.value.cast("timestamp_ltz")
 
-    def _named(self, what: str, given: str | None) -> str:
+    def _find_column(self, what: str, given: str | None) -> str:
         if given is None and what not in (one.lower() for one in self.types):
             raise ArgumentError(
                 f"which column has the names of events? Write {what} => 'column'; columns: {', '.join(self.types)}"
@@ -334,7 +334,7 @@ class _Table:
         return column if stored_type(kind) == kind else column.cast("string")
 
 
-def _fields_named(texts: Sequence[str]) -> set[str]:
+def _find_fields(texts: Sequence[str]) -> set[str]:
     """What stands behind a dot in some texts, as a column does behind its operand."""
     found = set()
     for text in texts:

@@ -185,7 +185,7 @@ def is_table(expression: JavaObject) -> bool:
     return bool(expression.getClass().getSimpleName() == TABLE)
 
 
-def planned_over(spark: SparkSession, expression: JavaObject, plan: Callable[[OrderedRows], DataFrame]) -> JavaObject:
+def plan_over(spark: SparkSession, expression: JavaObject, plan: Callable[[OrderedRows], DataFrame]) -> JavaObject:
     """Plan a question over ``TABLE(…)``.
 
     The table's plan may name what only the statement around it knows, such as a CTE. So the question is planned over a

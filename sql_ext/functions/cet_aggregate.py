@@ -32,8 +32,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     aggregates = parse_aggregates(arguments["aggregate"])
     call = trend_call(lake, arguments, attributes_of(aggregates) or None)
     if is_text(arguments["query"]):
-        refuse_measures(call.asked.layout.query.measures, "cet_aggregate")
-    check_types(aggregates, call.asked.layout.types)
+        refuse_measures(call.request.layout.query.measures, "cet_aggregate")
+    check_types(aggregates, call.request.layout.types)
     rows = call.answer_windows(lambda asked, vertices: aggregate_trends(asked, aggregates, vertices), _AGGREGATED)
     return Answer(with_ends(call, rows).select(list(COLUMNS)), call.lasting)
 

@@ -29,13 +29,13 @@ _COUNTED = explicit(
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     call = trend_call(lake, arguments)
     if is_text(arguments["query"]):
-        refuse_measures(call.asked.layout.query.measures, "cet_count")
+        refuse_measures(call.request.layout.query.measures, "cet_count")
     return Answer(with_ends(call, call.answer_windows(count_trends, _COUNTED)).select(list(COLUMNS)), call.lasting)
 
 
-def counted_by_tasks(call: TrendCall) -> DataFrame:
+def count_by_tasks(call: TrendCall) -> DataFrame:
     """The counts of all windows of a call, and the portion that each was counted in."""
-    asked = call.asked
+    asked = call.request
 
     def work(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
         counted = count_trends(asked, columns_of(rows[0]))

@@ -21,7 +21,7 @@ from patternlake.sql_ext.answering import reading_tasks, tasks
 from patternlake.sql_ext.answering.reading_tasks import place_of
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, explicit
-from patternlake.sql_ext.functions.cet_count import counted_by_tasks
+from patternlake.sql_ext.functions.cet_count import count_by_tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.measured_rows import names_found, with_measures
 from patternlake.sql_ext.trends.trend_vertices import TrendCall, VerticesRead, trend_call, with_ends
@@ -42,7 +42,7 @@ _LISTED = explicit(
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     call = trend_call(lake, arguments)
-    query = call.asked.layout.query
+    query = call.request.layout.query
     check_names(query.measures, COLUMNS)
     if query.measured:
         call = trend_call(lake, arguments, query.measured)
@@ -54,10 +54,10 @@ def _rows(call: TrendCall) -> DataFrame | pa.Table:
     vertices = call.vertices() if call.here else None
     cells = _cells(call, vertices)
     allowed = set(call.ends()["window"].to_pylist()) if call.windows.counted else None
-    asked = call.asked
+    asked = call.request
     if asked.sample is not None:
         drawn, truncated = picks(cells, asked.sample, asked.seed, allowed)
-        rows = _picked_here(call, vertices, drawn) if vertices is not None else _pick(call, drawn)
+        rows = _pick_here(call, vertices, drawn) if vertices is not None else _pick(call, drawn)
         return _finish(call, rows, truncated)
     passed = asked.from_trend - 1
     dealt, truncated = shares(cells, asked.max_trends, truncate=asked.truncate, allowed=allowed, passed=passed)
@@ -67,13 +67,13 @@ def _rows(call: TrendCall) -> DataFrame | pa.Table:
         found = pa.concat_tables([no_trends(asked), *rows])
         return _finish(call, found, truncated)
     place = None if vertices is None else place_of(call.lake)
-    listed = _list_trends(call, dealt) if place is None else _listed_by_reading(call, place, dealt)
+    listed = _list_trends(call, dealt) if place is None else _list_by_reading(call, place, dealt)
     return _finish(call, listed, truncated)
 
 
 def _listed_columns(call: TrendCall) -> str:
     """What tasks give, as DDL."""
-    needed = needed_schema(call.asked.layout.query.measures)
+    needed = needed_schema(call.request.layout.query.measures)
     return f"{_LISTED}, {needed}" if needed else _LISTED
 
 
@@ -83,7 +83,7 @@ def _finish(call: TrendCall, rows: DataFrame | pa.Table, truncated: bool) -> Dat
         rows = rows.append_column("truncated", pa.array([truncated] * rows.num_rows, pa.bool_()))
     else:
         rows = rows.withColumn("truncated", F.lit(truncated))
-    return with_ends(call, rows).select(names_found(COLUMNS, call.asked.layout.query.measures))
+    return with_ends(call, rows).select(names_found(COLUMNS, call.request.layout.query.measures))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class _Listing:
         yield from list_trends(self.reading.request, self.reading.vertices(reader), ranges)
 
 
-def _listed_by_reading(call: TrendCall, place: Location, dealt: Sequence[Share]) -> DataFrame:
+def _list_by_reading(call: TrendCall, place: Location, dealt: Sequence[Share]) -> DataFrame:
     """The trends, by a task for each core: shares that are neighbours to one of them."""
     lake = call.lake
     count = min(len(dealt), lake.spark.sparkContext.defaultParallelism)
@@ -107,11 +107,11 @@ def _listed_by_reading(call: TrendCall, place: Location, dealt: Sequence[Share])
 def _cells(call: TrendCall, vertices: Mapping[str, pa.Array] | None) -> list[Cell]:
     """How many trends each partition and window has, in the order in which its portion numbers them."""
     if vertices is not None:
-        rows = count_trends(call.asked, vertices)
+        rows = count_trends(call.request, vertices)
         rows = rows.append_column(tasks.PORTION, pa.array([0] * rows.num_rows, pa.int32()))
     else:
         elsewhere = replace(call, lake=call.lake.apart())
-        rows = counted_by_tasks(elsewhere).select("key", "window", "trends", tasks.PORTION).toArrow()
+        rows = count_by_tasks(elsewhere).select("key", "window", "trends", tasks.PORTION).toArrow()
     return [
         Cell(portion, key, window, number_of(trends))
         for portion, key, window, trends in zip(
@@ -120,15 +120,15 @@ def _cells(call: TrendCall, vertices: Mapping[str, pa.Array] | None) -> list[Cel
     ]
 
 
-def _picked_here(call: TrendCall, vertices: Mapping[str, pa.Array], drawn: Mapping[int, Sequence[int]]) -> pa.Table:
+def _pick_here(call: TrendCall, vertices: Mapping[str, pa.Array], drawn: Mapping[int, Sequence[int]]) -> pa.Table:
     """The trends of some numbers, in this process."""
-    rows = [table for numbers in drawn.values() for table in pick_trends(call.asked, vertices, numbers)]
-    return pa.concat_tables([no_trends(call.asked), *rows])
+    rows = [table for numbers in drawn.values() for table in pick_trends(call.request, vertices, numbers)]
+    return pa.concat_tables([no_trends(call.request), *rows])
 
 
 def _pick(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
     """The trends of some numbers, by Spark's tasks: one for each portion that has any."""
-    asked, portions = call.asked, sorted(drawn)
+    asked, portions = call.request, sorted(drawn)
     numbers = [drawn[portion] for portion in portions]
 
     def work(share: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
@@ -139,7 +139,7 @@ def _pick(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
 
 def _list_trends(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
     """The trends, by Spark's tasks."""
-    asked, ranges = call.asked, [(share.low, share.high) for share in dealt]
+    asked, ranges = call.request, [(share.low, share.high) for share in dealt]
 
     def work(share: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
         yield from list_trends(asked, columns_of(rows[0]), [ranges[share]])

@@ -24,8 +24,8 @@ from patternlake.sql_ext.declarations.declaration import Answer
 from patternlake.sql_ext.functions.match_pattern import (
     conditions,
     events_of,
+    find_seen,
     reads_of,
-    seen_by,
 )
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.kleene.plans.judged_conditions import observed_in
@@ -54,7 +54,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
     given = {name: value for name, value in arguments.items() if name != "analyze"}
     # What is wrong with the call is said before anything is matched.
-    seen = seen_by(lake, facts, given, at_once=True)
+    seen = find_seen(lake, facts, given, at_once=True)
     # Looked up once, so that what is expected is not what the run itself, or one beside it, tells.
     seen = None if seen is None else cache(seen)
     lines = explain(given, facts.published, facts.known, facts.counts, observed=seen)

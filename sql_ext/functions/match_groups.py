@@ -19,7 +19,7 @@ from patternlake.delta_tables.reading.state_reader import between
 from patternlake.delta_tables.reading.visibility import visible_rows
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, answer
-from patternlake.sql_ext.answering.kept_rows import kept_rows
+from patternlake.sql_ext.answering.kept_rows import read_kept_rows
 from patternlake.sql_ext.answering.stream_facts import facts_of
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, schema_of
@@ -62,7 +62,7 @@ def _find_configured(snapshot: Snapshot, number: int | None) -> list[PublishedBa
 def _read_kept(lake: Lake, arguments: Mapping[str, Any], reads: KeptGroups) -> DataFrame | pa.Table:
     where = visible_rows(TABLES["group_matches"], reads.stream, *astuple(reads.rows))
     where += between("t_end", arguments["from_step"], arguments["to_step"])
-    return kept_rows(lake, "group_matches", _KEPT, where, arguments["key"])
+    return read_kept_rows(lake, "group_matches", _KEPT, where, arguments["key"])
 
 
 def answer_from_events(

@@ -63,7 +63,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         )
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
     lake, facts = with_definitions(lake, facts, arguments)
-    seen = seen_by(lake, facts, arguments)
+    seen = find_seen(lake, facts, arguments)
     reads = reads_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
     where, request = conditions(reads, arguments), reads.request
     told = tell_unseen(request.pattern.asked_names, facts.counts)
@@ -95,7 +95,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     return with_measures(rows, columns, measures, lasting=not told)
 
 
-def seen_by(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any], *, at_once: bool = False) -> Seen | None:
+def find_seen(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any], *, at_once: bool = False) -> Seen | None:
     """What is known of the stream's conditions; None where nothing is to be known, or told.
 
     A question of an earlier moment is planned by what was known then: by what was published.

@@ -12,7 +12,7 @@ from patternlake.delta_tables.reading.state_reader import Condition, between
 from patternlake.delta_tables.reading.visibility import visible_rows
 from patternlake.delta_tables.spark.measure_columns import check_names
 from patternlake.delta_tables.tables.catalogue import TABLES
-from patternlake.sql_ext.answering.kept_rows import kept_rows
+from patternlake.sql_ext.answering.kept_rows import read_kept_rows
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer
 from patternlake.sql_ext.lake import Lake
@@ -31,7 +31,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     where = visible_rows(TABLES["subscription_matches"], rows.number, *astuple(rows))
     where.append(Condition("subscription", "=", arguments["subscription"]))
     where += between("last_time", arguments["from_time"], arguments["to_time"])
-    found = kept_rows(lake, "subscription_matches", _STORED, where, arguments["key"])
+    found = read_kept_rows(lake, "subscription_matches", _STORED, where, arguments["key"])
     return with_measures(with_events(lake, found, COLUMNS, reads.events, measures), COLUMNS, measures, lasting=True)
 
 

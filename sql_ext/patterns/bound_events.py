@@ -66,7 +66,7 @@ def with_events(
         return rows
     read = _columns_read(measures)
     if isinstance(rows, pa.Table):
-        offsets, positions, operands = _bound(measures, rows["bindings"].combine_chunks())
+        offsets, positions, operands = _read_bindings(measures, rows["bindings"].combine_chunks())
         where = event_conditions(events) + _at(positions)
         if lake.small("events", where, read):
             given = lake.reader.rows("events", read, where).combine_chunks()
@@ -95,7 +95,7 @@ def _at(positions: np.ndarray) -> list[Condition]:
     return [*in_blocks(blocks), *between("position", int(positions.min()), int(positions.max()))]
 
 
-def _bound(measures: PatternMeasures, bindings: pa.MapArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _read_bindings(measures: PatternMeasures, bindings: pa.MapArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where the events of each match begin, their positions, and the operands that bind them."""
     names = pa.array(measures.clause.variables, pa.string())
     items = pc.list_flatten(bindings.cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.list_(pa.int64()))]))))
@@ -147,7 +147,7 @@ def _by_tasks(
         found = found.combine_chunks()
         flat = pc.list_flatten(found[_EVENTS].combine_chunks())
         events = pa.table({name: flat.field(name) for name in read})
-        offsets, positions, operands = _bound(measures, found["bindings"].combine_chunks())
+        offsets, positions, operands = _read_bindings(measures, found["bindings"].combine_chunks())
         yield with_columns(found.select(names), _find_needed(measures, events, offsets, positions, operands))
 
     return tasks.answer_portions(

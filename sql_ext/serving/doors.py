@@ -69,7 +69,7 @@ class Doors:
     settings: Mapping[str, str] = field(default_factory=dict)
     allow_writes: bool = False
 
-    def checked(self, environment: Mapping[str, str] = os.environ) -> Doors:
+    def check(self, environment: Mapping[str, str] = os.environ) -> Doors:
         """These doors with free ports in the place of 0.
 
         Raises
@@ -81,7 +81,7 @@ class Doors:
         self._check_settings(environment)
         if self.password_file is not None:
             check_password_file(self.password_file)
-        open_doors = self._unguarded(environment)
+        open_doors = self._find_unguarded(environment)
         if open_doors and not self.insecure:
             what = "read and change" if self.allow_writes else "read"
             raise ArgumentError(
@@ -121,7 +121,7 @@ class Doors:
             if environment.get(_TOKEN_VARIABLE):
                 raise ArgumentError(f"the environment's {_TOKEN_VARIABLE} stands beside a password file; unset it")
 
-    def _unguarded(self, environment: Mapping[str, str]) -> list[str]:
+    def _find_unguarded(self, environment: Mapping[str, str]) -> list[str]:
         """The doors that everybody comes in by."""
         if self.password_file is not None:
             return []

@@ -198,13 +198,13 @@ def serve(
     Raises
     ------
     ArgumentError
-        As of `Doors.checked`.
+        As of `Doors.check`.
     StateError
         A session runs in this process already, or as for `session`.
     """
     from pyspark import SparkContext
 
-    doors = doors.checked()
+    doors = doors.check()
     if SparkContext._gateway is not None or any(os.environ.get(name) for name in _RUNNING_ALREADY):
         raise StateError(
             "a Spark runs in this process already, and what a server needs can be set at its start only; serve from a "

@@ -12,7 +12,7 @@ _LINE = re.compile(rf"\s*{re.escape(PACKAGES)}(?:\s*[=:]\s*|\s+)(\S.*)")
 _OURS = "io.delta:delta-spark"
 
 
-def packages_asked_for(settings: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
+def find_packages(settings: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
     """Maven coordinates, without Delta's own, which follow from the version of the package `delta`.
 
     Parameters

@@ -34,7 +34,7 @@ _PANES = pa.schema([VERTICES_SCHEMA.field(name) for name in PANE_COLUMNS])
 class VertexSource(Protocol):
     """Gives the vertices of a call; can be handed on to another process."""
 
-    def gathered(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
+    def gather(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
         """The vertices of a key, all or at least those in a range of panes, both included.
 
         What `vertices_from` reads of them, ``key`` perhaps, and ``values`` where attributes are asked for.
@@ -59,7 +59,7 @@ class KeptVertices:
     layout: Layout
     where: tuple[Condition, ...]
 
-    def gathered(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
+    def gather(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
         """As of `VertexSource`; of lists those alone that hold something."""
         some = () if panes is None else between("pane", *panes)
         left_out = {side for side in SIDES if not self.layout.value_types(side)}
@@ -96,7 +96,7 @@ class EventVertices:
     attributes: tuple[str, ...] | None = None
 
     @property
-    def stored(self) -> tuple[str, ...]:
+    def vertex_columns(self) -> tuple[str, ...]:
         """The columns of a vertex."""
         return STORED if self.attributes is None else (*STORED, VALUES)
 
@@ -108,7 +108,7 @@ class EventVertices:
         of_events = [name for name in asked if name in BUILT_IN]
         return tuple(dict.fromkeys((*read, *of_events, *attribute_columns(asked, self.layout.types), "key")))
 
-    def gathered(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
+    def gather(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
         """As of `VertexSource`."""
         windows = Windows.of(self.layout.query)
         some: list[Condition] = []
@@ -117,14 +117,14 @@ class EventVertices:
             some = between("position", low + 1, high + 1) if windows.counted else between("time", low, high)
 
         def make(events: pa.Table) -> pa.Table:
-            return rows_of_key(pa.Table.from_batches([self.made(events)]), partition, key)
+            return rows_of_key(pa.Table.from_batches([self.make_vertices(events)]), partition, key)
 
         return Gather("events", self.columns, (*self.where, *some), make=make)
 
-    def made(self, events: pa.Table) -> pa.RecordBatch:
-        """The columns `stored` of the vertices of events."""
+    def make_vertices(self, events: pa.Table) -> pa.RecordBatch:
+        """Make the `vertex_columns` of the vertices of events."""
         rows = vertex_rows(self.layout, columns_of(events), self.attributes)
-        return rows.select(list(self.stored))
+        return rows.select(list(self.vertex_columns))
 
     def panes(self, lake: Lake) -> pa.Table:
         """As of `VertexSource`."""

@@ -73,9 +73,9 @@ class VerticesRead:
     request: TrendsRequest
     source: VertexSource
 
-    def gathered(self, panes: tuple[int, int] | None = None) -> Gather:
+    def gather(self, panes: tuple[int, int] | None = None) -> Gather:
         """The vertices, of some panes."""
-        return self.source.gathered(self.request.layout.query.partition, self.request.key, panes)
+        return self.source.gather(self.request.layout.query.partition, self.request.key, panes)
 
     def spread(self, rows: pa.Table) -> pa.Table:
         """The columns of vertices, each once for every block that one of its windows lies in."""
@@ -88,11 +88,11 @@ class VerticesRead:
     def vertices(self, reader: StateReader, blocks: tuple[int, int] | None = None) -> dict[str, pa.Array]:
         """The columns of all vertices, or of those in a range of blocks, both ends included."""
         if blocks is None:
-            return columns_of(self.spread(self.gathered().read(reader)))
+            return columns_of(self.spread(self.gather().read(reader)))
         windows, width = Windows.of(self.request.layout.query), self.request.block
         first, last = blocks[0] * width, (blocks[1] + 1) * width - 1
         panes = windows.panes_of(first)[0], windows.panes_of(last)[-1]
-        spread = self.spread(self.gathered(panes).read(reader))
+        spread = self.spread(self.gather(panes).read(reader))
         block = spread[BLOCK].to_numpy()
         return columns_of(spread.filter(pa.array((block >= blocks[0]) & (block <= blocks[1]))))
 
@@ -131,7 +131,7 @@ class TrendCall:
     lasting: bool = True
 
     @property
-    def asked(self) -> TrendsRequest:
+    def request(self) -> TrendsRequest:
         """What the kernels need to know."""
         return self.reads.request
 
@@ -143,7 +143,7 @@ class TrendCall:
     @property
     def reading(self) -> VerticesRead:
         """How the vertices are read without Spark."""
-        return VerticesRead(self.asked, self.source)
+        return VerticesRead(self.request, self.source)
 
     def vertices(self) -> dict[str, pa.Array]:
         """The columns of all vertices, in this process."""
@@ -151,7 +151,7 @@ class TrendCall:
 
     def block_ranges(self, tasks: int) -> list[list[tuple[int, int]]]:
         """First and last block of windows for each of about so many tasks; none where they cannot be told apart so."""
-        windows, asked = self.windows, self.asked
+        windows, asked = self.windows, self.request
         lowest, highest = self.reads.state.lowest_pane, self.reads.state.highest_pane
         if not windows.width or lowest is None or highest is None:
             return []
@@ -172,7 +172,7 @@ class TrendCall:
             Of what it makes, as DDL.
         """
         if self.here:
-            return kernel(self.asked, self.vertices())
+            return kernel(self.request, self.vertices())
         lake, reading = self.lake, self.reading
         place = place_of(lake)
         wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-self.reads.state.vertices // TASK_VERTICES))
@@ -189,7 +189,7 @@ class TrendCall:
     def by_portions(self, work: Callable[[int, list[pa.Table]], Iterable[pa.Table]], schema: str) -> DataFrame:
         """What tasks make of the vertices of each portion, as `VerticesRead.spread` gives them."""
         deals = [partial(self.reading.deal, self.reads.parts)]
-        return by_tasks(self.lake, [self.reading.gathered()], Dealt(deals, self.reads.parts, work), schema)
+        return by_tasks(self.lake, [self.reading.gather()], Dealt(deals, self.reads.parts, work), schema)
 
     def by_shares(
         self, portions: Sequence[int], work: Callable[[int, list[pa.Table]], Iterable[pa.Table]], schema: str
@@ -205,14 +205,14 @@ class TrendCall:
             row, place = repeat_between((behind - count)[portion], behind[portion] - 1)
             return vertices.take(pa.array(row)), shares[place]
 
-        return by_tasks(self.lake, [reading.gathered()], Dealt([deal], len(portions), work), schema)
+        return by_tasks(self.lake, [reading.gather()], Dealt([deal], len(portions), work), schema)
 
     def ends(self) -> pa.Table:
         """Of windows that count events: when they begin and end."""
         return window_ends(
             self.windows,
             columns_of(self.source.panes(self.lake)),
-            watermark=self.asked.watermark,
+            watermark=self.request.watermark,
             last_position=self.reads.last_position,
             from_time=self.arguments["from_time"],
             to_time=self.arguments["to_time"],

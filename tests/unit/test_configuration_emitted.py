@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.runs.steps import steps, waited_for
+from patternlake.jobs.runs.steps import find_waits, steps
 from patternlake.udfs.errors import ConfigurationError
 
 STREAMS = """
@@ -61,7 +61,7 @@ def test_jobs_on_matches_come_after_those_that_make_them() -> None:
         *(("ingest", "twice"), ("predict", "twice")),
         *(("maintain", "clicks"), ("maintain", "sale"), ("maintain", "twice")),
     ]
-    waits = waited_for(planned, configuration)
+    waits = find_waits(planned, configuration)
     assert waits[:6] == [set(), {0}, {1}, {2}, {3}, {4}]
 
 

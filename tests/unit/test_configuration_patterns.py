@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.runs.steps import Step, steps, waited_for
+from patternlake.jobs.runs.steps import Step, find_waits, steps
 from patternlake.udfs.errors import ConfigurationError
 
 BEFORE = """
@@ -76,6 +76,6 @@ def test_an_alert_of_a_pattern_waits_for_the_job_that_keeps_it() -> None:
     configuration = Configuration.from_text(f"{BEFORE}patterns: {{x: {{stream: s, query: a WITHIN 3 MIN}}}}\n{alerts}")
     planned = steps(configuration)
     place = {step: number for number, step in enumerate(planned)}
-    waits = waited_for(planned, configuration)
+    waits = find_waits(planned, configuration)
     assert place[Step("ingest", "s")] in waits[place[Step("patterns", "x")]]
     assert place[Step("patterns", "x")] in waits[place[Step("alerts", "told")]]

@@ -31,12 +31,12 @@ def passwords(tmp_path: Path) -> Path:
 
 def checked(**given: Any) -> Doors:
     """Doors at free ports, in an environment that says nothing."""
-    return Doors(**{"port": 0, "connect_port": 0, **given}).checked({})
+    return Doors(**{"port": 0, "connect_port": 0, **given}).check({})
 
 
 def refusal(environment: dict[str, str] | None = None, **given: Any) -> str:
     with pytest.raises(ArgumentError) as caught:
-        Doors(**{"port": 0, "connect_port": 0, **given}).checked(environment or {})
+        Doors(**{"port": 0, "connect_port": 0, **given}).check(environment or {})
     return str(caught.value)
 
 
@@ -72,9 +72,9 @@ def test_hives_own_guard_leaves_spark_connect_open() -> None:
     assert "by JDBC:" in refusal(settings={"spark.connect.authenticate.token": "t"})
     assert "by JDBC and" in refusal(settings={"hive.server2.authentication": "none"})
     both = Doors(port=0, connect_port=0, settings={**ldap, "spark.connect.authenticate.token": "t"})
-    assert both.checked({}).settings == both.settings
+    assert both.check({}).settings == both.settings
     with_variable = Doors(port=0, connect_port=0, settings=ldap)
-    assert with_variable.checked({"SPARK_CONNECT_AUTHENTICATE_TOKEN": "t"}).settings == ldap
+    assert with_variable.check({"SPARK_CONNECT_AUTHENTICATE_TOKEN": "t"}).settings == ldap
 
 
 def test_a_password_file_guards_both_doors(passwords: Path) -> None:

@@ -61,8 +61,8 @@ def waits(text: str = CONFIGURATION) -> dict[str, set[str]]:
     configuration = Configuration.from_text(text)
     planned = job_steps.steps(configuration)
     names = [f"{step.job} {step.object}" for step in planned]
-    waited_for = job_steps.waited_for(planned, configuration)
-    return {name: {names[place] for place in places} for name, places in zip(names, waited_for, strict=True)}
+    waits = job_steps.find_waits(planned, configuration)
+    return {name: {names[place] for place in places} for name, places in zip(names, waits, strict=True)}
 
 
 def test_a_job_waits_for_the_ingest_of_its_stream_and_for_what_comes_before_it_of_its_object() -> None:
@@ -89,7 +89,7 @@ def test_an_alert_waits_for_the_job_whose_rows_it_tells() -> None:
 def test_a_job_that_is_run_alone_waits_for_nothing() -> None:
     configuration = Configuration.from_text(CONFIGURATION)
     planned = job_steps.steps(configuration, "sketch")
-    assert job_steps.waited_for(planned, configuration) == [set(), set()]
+    assert job_steps.find_waits(planned, configuration) == [set(), set()]
 
 
 @pytest.mark.parametrize(
