@@ -26,7 +26,7 @@ from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs.configuration.patterns import PatternConfiguration
 from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.patterns.job import patterns
-from patternlake.sql_ext.calls.remembered import forget
+from patternlake.sql_ext.calls.answer_cache import forget
 from patternlake.sql_ext.lakes.enabled import lake_of
 
 PATTERNS: dict[str, dict[str, str]] = {

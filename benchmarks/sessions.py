@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 
 from patternlake.delta_tables.spark.own_process import settle
-from patternlake.sql_ext.calls.remembered import forget
+from patternlake.sql_ext.calls.answer_cache import forget
 from patternlake.sql_ext.lakes.enabled import lake_of
 from patternlake.sql_ext.session import bare_session, session
 

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
-from patternlake.sql_ext.calls.remembered import answer_call, finish, work_out
+from patternlake.sql_ext.calls.answer_cache import answer_call, finish, work_out
 from patternlake.sql_ext.declarations.arguments import STREAM, SqlArguments, bind, plain_values, split
 from patternlake.sql_ext.declarations.declaration import RowsFunction, ScalarFunction, TableFunction
 from patternlake.sql_ext.declarations.over_tables import lake_over

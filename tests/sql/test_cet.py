@@ -10,7 +10,7 @@ import pytest
 from sql.sketch_lake import E, by_tasks, call, moment
 from sql.trend_lake import TrendLake, shared
 
-from patternlake.sql_ext.calls.remembered import forget
+from patternlake.sql_ext.calls.answer_cache import forget
 from patternlake.sql_ext.lakes.enabled import lake_of
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.errors import PatternLakeError

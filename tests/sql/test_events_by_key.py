@@ -16,7 +16,7 @@ from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.layout import lie_by_key
 from patternlake.jobs.ingest import few_rows
 from patternlake.jobs.sources import columns
-from patternlake.sql_ext.calls.remembered import forget
+from patternlake.sql_ext.calls.answer_cache import forget
 from patternlake.sql_ext.lake import DRIVER_BYTES
 from patternlake.sql_ext.lakes.enabled import lake_of
 

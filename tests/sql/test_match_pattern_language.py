@@ -17,7 +17,7 @@ from sql.sketch_lake import E, SketchLake, call, shared
 from sql.test_ways import WAYS
 
 from patternlake.delta_tables.schema.timestamps import to_micros
-from patternlake.sql_ext.calls.remembered import forget
+from patternlake.sql_ext.calls.answer_cache import forget
 from patternlake.sql_ext.lakes.enabled import lake_of
 from patternlake.sql_ext.patterns import around_anchors
 from patternlake.udfs.kleene import request as kleene_request
