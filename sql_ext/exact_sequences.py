@@ -116,7 +116,12 @@ def exact_rows(lake: Lake, reads: SketchReads, wanted: Candidates, counts: Seque
     portions = count_portions(about, TASK_EVENTS) if request.every_key else 1
     partition = ("key",) if request.every_key else ()
     gathered = Gather(
-        "events", columns_read(request), tuple(where), partition, make=partial(_that_matter, request, wanted)
+        "events",
+        columns_read(request),
+        tuple(where),
+        partition,
+        make=partial(_that_matter, request, wanted),
+        coded=("name",),
     )
     work = Dealt([ByPartition(portions)], portions, lambda _, rows: match_exactly(request, columns_of(rows[0])))
     return by_tasks(lake, [gathered], work, found_schema(COLUMNS, request.pattern.measures))

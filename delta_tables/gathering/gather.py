@@ -77,6 +77,9 @@ class Gather:
         What is made of the rows that were read, with their `PART`, before they are dealt out.
     sparse
         Whether the conditions leave little of what is read to find it.
+    coded
+        Columns that are given as numbers of a dictionary, where they are read: texts that come often, as they are
+        stored.
     """
 
     table: str
@@ -86,6 +89,7 @@ class Gather:
     key: str | None = None
     make: Callable[[pa.Table], pa.Table] | None = None
     sparse: bool = False
+    coded: tuple[str, ...] = ()
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -112,6 +116,8 @@ class Gather:
 
     def made(self, rows: pa.Table) -> pa.Table:
         """What is made of rows that were read."""
+        for name in {*self.coded}.intersection(rows.column_names):
+            rows = rows.set_column(rows.column_names.index(name), name, rows[name].dictionary_encode())
         if PART not in self.columns:
             rows = rows.append_column(PART, partition_values(rows, self.partition))
         rows = rows_of_key(rows, self.partition, self.key)
@@ -204,7 +210,7 @@ class Known:
         assert self.listed is not None
         # Nothing is kept: what a task reads of a table that is too large for the driver, none reads again soon.
         reader = DirectReader(self.listed.location, TableCache(0), dict(self.listed.storage_options))
-        listed = replace(self.listed, files=files, buckets=buckets)
+        listed = replace(self.listed, files=files, buckets=buckets, coded=self.gather.coded)
         return self.gather.made(reader.rows_of(listed, self.gather.columns, self.gather.conditions))
 
 

@@ -31,7 +31,7 @@ from patternlake.delta_tables.reading.file_rows import OF_PARTITION, FileColumns
 from patternlake.delta_tables.reading.known_answers import KnownAnswers
 from patternlake.delta_tables.reading.log_copies import store_threads
 from patternlake.delta_tables.reading.parquet_columns import columns_of_file, sizes_of_columns
-from patternlake.delta_tables.reading.state_reader import Condition, Fold, ListedFiles, Made
+from patternlake.delta_tables.reading.state_reader import Condition, Fold, ListedFiles, Made, list_touched
 from patternlake.delta_tables.reading.table_logs import CopiedLog, TableLogs
 from patternlake.delta_tables.schema.layout import (
     BUCKETS,
@@ -50,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 _File = TypeVar("_File")
 
+_CODED = pa.dictionary(pa.int32(), pa.string())
 _MANY_FILES = 8
 """So many are read by several threads: decoding them needs no lock of Python's."""
 _WHOLE_BYTES = 16 << 10
@@ -222,7 +223,7 @@ class DirectReader:
         Of files by key those of the buckets that are listed, for which keys are among what is read.
         """
         files = choose_files(listed.files, where)
-        return self._left(listed.table, listed.schema, files, columns, where, listed.buckets)
+        return self._left(listed.table, listed.schema, files, columns, where, listed.buckets, listed.coded)
 
     def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what is made of a table's rows, once for each version; nobody may change it."""
@@ -236,9 +237,11 @@ class DirectReader:
         columns: Sequence[str],
         where: Sequence[Condition],
         buckets: tuple[int, ...] = (),
+        coded: tuple[str, ...] = (),
     ) -> pa.Table:
         """What conditions leave of files; of files by key the rows of some buckets, where these are given."""
-        wanted = pa.schema([schema.field(name) for name in dict.fromkeys([*columns, *(c.column for c in where)])])
+        fields = [schema.field(name) for name in list_touched(columns, where)]
+        wanted = pa.schema([field.with_type(_CODED) if field.name in coded else field for field in fields])
         whole = [self._at_hand(table, path) for path in files["path"].to_pylist()]
         missing = [place for place, rows in enumerate(whole) if rows is None]
         large = []
@@ -248,7 +251,8 @@ class DirectReader:
             told = all(f"{OF_PARTITION}{name}" in files.column_names for name in wanted.names)
             small = pc.and_(pc.less_equal(others["size_bytes"], _WHOLE_BYTES), not told)
             whole += self._each(partial(self._whole, table, schema), describe_files(others.filter(small)))
-            large = self._left_of_large(table, schema, others.filter(pc.invert(small)), columns, where, buckets)
+            given = pa.schema([wanted.field(name) for name in columns])
+            large = self._left_of_large(table, schema, others.filter(pc.invert(small)), given, where, buckets)
         rows = pa.concat_tables(
             [wanted.empty_table(), *(in_columns(each, wanted) for each in whole if each is not None)]
         )
@@ -262,12 +266,11 @@ class DirectReader:
         table: str,
         stored: pa.Schema,
         files: pa.Table,
-        columns: Sequence[str],
+        schema: pa.Schema,
         where: Sequence[Condition],
         buckets: tuple[int, ...],
     ) -> list[pa.Table]:
         """What conditions leave of files that they have chosen, of which no column is read that nobody needs."""
-        schema = pa.schema([stored.field(name) for name in columns])
         keys = _find_keys(where)
         open_to = [(condition, ~certain(files, condition)) for condition in where]
 

@@ -156,6 +156,6 @@ def in_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _take(column: pa.ChunkedArray, rows: pa.Array | None, type_: pa.DataType) -> pa.ChunkedArray:
-    """Some rows of a column, or all, as what they are and not as numbers of a dictionary."""
+    """Some rows of a column, or all, in a type: as texts, or as numbers of a dictionary."""
     found = column if rows is None else column.take(rows)
     return found if found.type == type_ else found.cast(type_)

@@ -57,6 +57,8 @@ class ListedFiles:
     files: pa.Table
     buckets: tuple[int, ...] = ()
     """Of files by key, those of which rows are read, see `layout`; none: all."""
+    coded: tuple[str, ...] = ()
+    """Columns of texts that are given as numbers of a dictionary."""
 
 
 class StateReader(Protocol):

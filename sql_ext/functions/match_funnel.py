@@ -67,7 +67,7 @@ def gather_partitions(
     request, portions = reads.request, reads.portions
     where = event_conditions(reads.events, from_time=arguments["from_time"], to_time=arguments["to_time"])
     columns = request.query.event_columns(request.by, request.types)
-    gathered = Gather("events", columns, tuple(where), request.query.partition, arguments["key"])
+    gathered = Gather("events", columns, tuple(where), request.query.partition, arguments["key"], coded=("name",))
     return gathered, Dealt([ByPartition(portions)], portions, lambda _, rows: [work(request, columns_of(rows[0]))])
 
 

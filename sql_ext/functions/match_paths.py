@@ -40,7 +40,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     request = reads.request
     told = request.around is not None and tell_unseen([request.around], counts)
     where = event_conditions(reads.events, from_time=arguments["from_time"], to_time=arguments["to_time"])
-    gathered = Gather("events", request.event_columns, tuple(where), PARTITION, arguments["key"])
+    gathered = Gather("events", request.event_columns, tuple(where), PARTITION, arguments["key"], coded=("name",))
 
     def parts(_: int, rows: list[pa.Table]) -> list[pa.Table]:
         return [parts_of_partitions(request, columns_of(rows[0]))]

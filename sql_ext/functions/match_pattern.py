@@ -149,7 +149,13 @@ def events_of(request: KleeneRequest, where: Sequence[Condition]) -> Gather:
     pattern = request.pattern
     kept = (PART, *pattern.matched_columns(request.types))
     return Gather(
-        "events", columns_read(request), tuple(where), pattern.partition, request.key, lambda rows: rows.select(kept)
+        "events",
+        columns_read(request),
+        tuple(where),
+        pattern.partition,
+        request.key,
+        lambda rows: rows.select(kept),
+        coded=("name",),
     )
 
 

@@ -79,18 +79,22 @@ def test_units_find_each_row_once_and_partitions_whole(
     assert pa.concat_tables(found).drop_columns([PART]).sort_by("position").equals(expected)
 
 
-def test_one_unit_finds_rows_that_nothing_partitions(given: pa.Table, tmp_path: Path) -> None:
+@pytest.mark.parametrize("coded", [(), ("name", "key")], ids=["texts", "coded texts"])
+def test_one_unit_finds_rows_that_nothing_partitions(given: pa.Table, tmp_path: Path, coded: tuple[str, ...]) -> None:
     listed = DirectReader(str(tmp_path), TableCache()).list_files("events")
     assert listed is not None
-    gather = Gather("events", ("position", "name"), (Condition("name", "in", ("n0", "n1")),))
+    gather = Gather("events", ("position", "name"), (Condition("name", "in", ("n0", "n1")),), coded=coded)
     none = gather.made(given.select(gather.columns).slice(0, 0))
     reader = PortionReader((Known(listed, gather, ByPartition(1), none),), 1)
     columns = {gathering.SOURCE: [0], gathering.PORTION: [0], gathering.ROWS: [as_blob(listed.files)]}
     batch = pa.RecordBatch.from_pydict({**columns, gathering.LISTED: [True]}, schema=gathering._BLOB_SCHEMA)
     ((portion, (rows,)),) = reader.read([batch])
     assert portion == 0
+    assert pa.types.is_dictionary(rows.schema.field("name").type) == bool(coded)
+    assert rows.schema == none.schema
     expected = given.select(gather.columns).filter(pc.is_in(given["name"], pa.array(["n0", "n1"])))
-    assert rows.drop_columns([PART]).sort_by("position").equals(expected)
+    found = rows.drop_columns([PART]).sort_by("position")
+    assert found.cast(expected.schema).equals(expected)
 
 
 def test_a_unit_reads_a_share_of_its_keys_when_it_is_wanted(
