@@ -69,7 +69,7 @@ class Load:
 
     @property
     def ranges(self) -> int:
-        """Into how many ranges `ingest` cuts a batch, as `ordering.ranges` does: one task each."""
+        """Into how many ranges `ingest` cuts a batch, as `ordering.cut_times` does: one task each."""
         least = self.cores if self.batch >= RANGE_ROWS // 5 else 1
         return min(MOST_RANGES, max(-(-self.batch // RANGE_ROWS), least))
 

@@ -89,6 +89,18 @@ class ByPartition:
         return rows, portions_by_partition(rows[PART].combine_chunks(), self.portions)
 
 
+def by_portion(rows: pa.Table, portions: IntArray) -> list[tuple[int, pa.Table]]:
+    """The rows of each portion, given int64[n]: the portion of each row."""
+    if len(portions) and (portions == portions[0]).all():  # of a unit that is one portion: no row is moved
+        return [(int(portions[0]), rows)]
+    found, counts = np.unique(portions, return_counts=True)
+    if len(found) > 1:
+        rows = rows.combine_chunks().take(pa.array(order_of(portions)))
+    ends = np.cumsum(counts)
+    mine = zip(found.tolist(), ends.tolist(), counts.tolist(), strict=True)
+    return [(portion, rows.slice(end - count, count)) for portion, end, count in mine]
+
+
 def lists_of(columns: Sequence[pa.Array], count: int) -> pa.ListArray:
     """Columns of `count` texts each as one list for each row."""
     width = len(columns)

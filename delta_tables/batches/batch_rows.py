@@ -15,7 +15,6 @@ from delta.exceptions import ConcurrentTransactionException
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables.batches import phases
 from patternlake.delta_tables.batches.closing import closing
@@ -312,7 +311,7 @@ class BatchRows:
     def _frame(self, table: str, rows: TaskRows) -> DataFrame:
         """What tasks make as rows of a table, for Spark."""
         values = self._values(table)
-        made = rows.given.mapInArrow(rows.made, from_arrow_schema(rows.schema))
+        made = rows.frame()
         others = [column for column in TABLES[table].columns if column.name not in made.columns]
         added = [F.lit(values.get(each.name)).cast(each.type).alias(each.name) for each in others]
         return made.select("*", *added)

@@ -29,7 +29,7 @@ from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.writing.arrow_rows import arrow_schema, frame_of
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.attributes import is_attribute, stored_type, type_of
-from patternlake.udfs.partitions import PART, ByPartition, order_of, partition_values, rows_of_key
+from patternlake.udfs.partitions import PART, ByPartition, by_portion, partition_values, rows_of_key
 from patternlake.udfs.record_batches import as_blob, rows_in, tables
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ class PortionReader:
                 yield share, rows
             return
         for some in _in_groups(files, _READ_AT_ONCE * self.shares):
-            for portion, mine in _by_portion(*source.dealing(source.read(some, buckets))):
+            for portion, mine in by_portion(*source.dealing(source.read(some, buckets))):
                 if portion % self.units == unit:  # of more units than buckets, several read one
                     yield portion, mine
 
@@ -392,21 +392,9 @@ def _in_groups(files: pa.Table, size: int) -> list[pa.Table]:
     return [files.slice(begin, end - begin) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
-def _by_portion(rows: pa.Table, portions: IntArray) -> list[tuple[int, pa.Table]]:
-    """The rows of each portion."""
-    if len(portions) and (portions == portions[0]).all():  # of a unit that is one portion: no row is moved
-        return [(int(portions[0]), rows)]
-    found, counts = np.unique(portions, return_counts=True)
-    if len(found) > 1:
-        rows = rows.combine_chunks().take(pa.array(order_of(portions)))
-    ends = np.cumsum(counts)
-    mine = zip(found.tolist(), ends.tolist(), counts.tolist(), strict=True)
-    return [(portion, rows.slice(end - count, count)) for portion, end, count in mine]
-
-
 def _blobs(place: int, rows: pa.Table, portions: IntArray) -> pa.RecordBatch:
     """Rows as one blob for each portion."""
-    found = _by_portion(rows, portions)
+    found = by_portion(rows, portions)
     columns = {
         SOURCE: [place] * len(found),
         PORTION: [portion for portion, _ in found],

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.transaction import AddAction
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables.committing.unlisted_files import Place, by_partition, write_portions
 from patternlake.delta_tables.schema.layout import Layout
@@ -83,6 +84,10 @@ class TaskRows:
     def of(cls, rows: DataFrame) -> TaskRows:
         """Rows that Spark makes."""
         return cls(rows, lambda batches: batches, arrow_schema(rows.schema))
+
+    def frame(self) -> DataFrame:
+        """The rows for Spark."""
+        return self.given.mapInArrow(self.made, from_arrow_schema(self.schema))
 
     def where(self, column: str, value: str) -> TaskRows:
         """Only the rows that have a value in a column."""

@@ -8,7 +8,6 @@ all that is made of the stream is made anew. What reads the source goes on where
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -25,11 +24,12 @@ from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.events import EventsReader
-from patternlake.jobs.contexts import keep_evaluated
+from patternlake.jobs import few
 from patternlake.jobs.ingest import repeats
-from patternlake.jobs.ingest.batch_counts import Total, totals
+from patternlake.jobs.ingest.chunks import keep_chunks
+from patternlake.jobs.ingest.prepared_rows import Total
 from patternlake.jobs.ingest.rivals import rival
-from patternlake.jobs.ingest.writing import write_by_tasks
+from patternlake.jobs.ingest.writing import write
 from patternlake.jobs.sources.expressions import ORIGIN
 from patternlake.udfs.attributes import column_of
 from patternlake.udfs.errors import ArgumentError, SourceError, StateError, shorten
@@ -173,11 +173,10 @@ def backfill(
     # Events that were there come first among those of their time, in the order that they had.
     taken = taken.withColumns({"file": F.lit(1), "place": F.lit(0).cast("bigint")})
     parts = [_lay_out_events(there, columns, taken), taken, *(_lay_out_refused(rows, taken) for rows in left)]
-    parallelism = db.spark.sparkContext.defaultParallelism
-    with ExitStack() as stack:
-        phases.at("reading")
-        prepared = stack.enter_context(keep_evaluated(reduce(DataFrame.unionAll, parts)))
-        counted = totals(prepared)
+    phases.at("reading")
+    with keep_chunks(reduce(DataFrame.unionAll, parts)) as kept:
+        rows = kept.here_if_few(few.most_here(db))
+        counted = dict(rows.totals)
         good = counted.pop(None, Total())
         refused = sum(total.rows for total in counted.values())
         batch_id = object_state.pending[-1].batch_id if object_state.pending else object_state.free_batch
@@ -201,7 +200,7 @@ def backfill(
                 f"stream {name!r}: batch {batch.batch_id} was begun as another backfill, of {batch.source.get(KEY)} "
                 f"with {batch.source_to:,} events, and this one has {good.rows:,}; run ingest with --rebuild"
             )
-        write_by_tasks(batch, prepared, columns, good=good, refused=refused, bad_files={}, parallelism=parallelism)
+        write(batch, rows, columns)
     published = batch.publish(
         rows_in=good.rows + refused,
         rows_out=good.rows,

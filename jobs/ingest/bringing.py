@@ -1,4 +1,4 @@
-"""How the rows of a batch come to the driver's process, where they do."""
+"""Where the prepared rows of a batch are: in the driver's process, on the disk that tasks share with it, or theirs."""
 
 from __future__ import annotations
 
@@ -6,39 +6,44 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-
 from patternlake.delta_tables.tables.catalogue import TABLES
-from patternlake.delta_tables.writing.row_files import TaskRows, on_one_disk
-from patternlake.jobs.ingest import ranges, spilling
+from patternlake.delta_tables.writing.row_files import on_one_disk
+from patternlake.jobs import few
+from patternlake.jobs.ingest import spilling
+from patternlake.jobs.ingest.chunks import Chunk, KeptChunks, keep_chunks
 from patternlake.jobs.sources.text_files import are_few
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.committing.database import Database
     from patternlake.jobs.sources.source import Source
 
+MOST_ROWS = 50_000_000
+"""Rows of a batch that the driver takes from the disk: some numbers of each are held in memory."""
 
-def bringing(
+
+def choose_place(
     db: Database, source: Source, files: Sequence[str], stack: ExitStack
-) -> Callable[[DataFrame], pa.Table | None] | None:
-    """What brings the rows of a batch's files to the driver's process; None where Spark's tasks write them.
+) -> Callable[[DataFrame], Chunk | KeptChunks]:
+    """Choose where the rows of a batch's files are to be.
 
-    Few are collected. More are written to files of this machine by the tasks that evaluate them, which the driver maps
-    into its memory; where they turn out to be more than `ranges.MOST_ROWS`, it gives None. The files are kept until the
-    stack is closed.
+    Those of a little text are collected. On a disk that tasks and driver share, the tasks write chunks of more to files
+    that the driver maps into its memory: to write them from there takes half of what tasks take. Elsewhere tasks keep
+    them, but for few. Files and what is kept are there until the stack is closed.
     """
-    if db.direct is None:
-        return None
-    if source.kind in ("csv", "json") and files and are_few(files):
-        return DataFrame.toArrow
-    if db.folder_on_disk is None or db.commits(TABLES["events"]) is None or not on_one_disk(db.spark):
-        return None
-    folder = stack.enter_context(spilling.folder_for(db.spark))
 
-    def spilled(rows: DataFrame) -> pa.Table | None:
-        found = spilling.spill(TaskRows.of(rows), folder)
-        return found if found.num_rows <= ranges.MOST_ROWS else None
+    def keep(rows: DataFrame) -> Chunk | KeptChunks:
+        return stack.enter_context(keep_chunks(rows)).here_if_few(few.most_here(db))
 
-    return spilled
+    if db.direct is not None and source.kind in ("csv", "json") and files and are_few(files):
+        return lambda rows: Chunk.of(rows.toArrow())
+    if db.folder_on_disk is not None and db.commits(TABLES["events"]) is not None and on_one_disk(db.spark):
+        folder = stack.enter_context(spilling.folder_for(db.spark))
+
+        def spill(rows: DataFrame) -> Chunk | KeptChunks:
+            found = spilling.spill(rows, folder)
+            return found if found.accepted.num_rows + found.refused.num_rows <= MOST_ROWS else keep(rows)
+
+        return spill
+    return keep

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.batches import phases
-from patternlake.jobs.contexts import keep_evaluated
-from patternlake.jobs.ingest import few_rows, repeats, steps
-from patternlake.jobs.ingest.batch_counts import Total, totals
+from patternlake.jobs.ingest import repeats, steps, ties
+from patternlake.jobs.ingest.chunks import Chunk, KeptChunks
+from patternlake.jobs.ingest.prepared_rows import Total
 from patternlake.jobs.sources.bad_files import broken, refuse
 from patternlake.jobs.sources.columns import EventColumns
 from patternlake.jobs.sources.errors import BadFileError
@@ -47,23 +45,20 @@ class EvaluatedRows:
 
     Parameters
     ----------
-    prepared
-        Of `EventColumns.prepared`, kept on disk; rows that cannot be events have a reason.
+    rows
+        Prepared, see `EventColumns.prepared`: in the driver's process, or where tasks keep them.
     totals
         What they amount to, by reason; None stands for the accepted rows.
     bad_files
         The files that were left out, and what is wrong with each.
     schema
         The source's columns, with the types that the batch gave to those that had none.
-    here
-        The prepared rows in the driver's process, where they were brought there.
     """
 
-    prepared: DataFrame
+    rows: Chunk | KeptChunks
     totals: dict[str | None, Total]
     bad_files: dict[str, str]
     schema: T.StructType
-    here: pa.Table | None = None
 
     @property
     def refused(self) -> int:
@@ -92,10 +87,9 @@ class Evaluation:
         batch: DataFrame,
         files: Sequence[str],
         judge: Callable[[DataFrame], DataFrame],
-        stack: ExitStack,
         *,
         bad: dict[str, str],
-        bring: Callable[[DataFrame], pa.Table | None] | None = None,
+        bring: Callable[[DataFrame], Chunk | KeptChunks],
     ) -> EvaluatedRows:
         """Evaluate the rows of a batch.
 
@@ -107,13 +101,10 @@ class Evaluation:
             The files that they stand in; none of a table.
         judge
             Makes prepared rows of the source's; see `judged`.
-        stack
-            Keeps the evaluated rows until it is closed.
         bad
             Files that are known to be bad and left out.
         bring
-            Brings rows to the driver's process, or gives None where they are too many for it; None leaves them to
-            Spark.
+            Makes chunks of prepared rows.
 
         Raises
         ------
@@ -124,7 +115,7 @@ class Evaluation:
         schema = source.with_types([file for file in files if file not in bad], self.schema)
         if schema != self.schema:
             self.columns.check(source.empty(schema), source.unread)
-            return replace(self, schema=schema).rows(batch, files, judge, stack, bad=bad, bring=bring)
+            return replace(self, schema=schema).rows(batch, files, judge, bad=bad, bring=bring)
         lenient = self.columns.stream.source.on_bad_file == "quarantine"
         while True:
             good = [file for file in files if file not in bad]
@@ -137,12 +128,10 @@ class Evaluation:
             phases.reads(None)
             phases.at("reading", unit="files" if source.kind == "xes" else phases.ROWS)
             judged = judge(source.expand(batch, schema, [file for file in files if file not in bad]))
+            marked = ties.mark(judged, self.columns.stream)
             try:
-                here = None if bring is None else bring(judged)
-                if here is not None:
-                    return EvaluatedRows(judged, few_rows.totals(here), bad, schema, here)
-                prepared = stack.enter_context(keep_evaluated(judged))
-                return EvaluatedRows(prepared, totals(prepared), bad, schema)
+                rows = bring(marked)
+                return EvaluatedRows(rows, rows.totals, bad, schema)
             except Exception as error:
                 known = source.explain(error, schema.fieldNames())
                 if not isinstance(known, BadFileError) or not lenient:

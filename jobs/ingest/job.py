@@ -25,18 +25,18 @@ from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration, meaning_as_now
 from patternlake.jobs.ingest import backfill as filling
-from patternlake.jobs.ingest.batch_counts import Total, warning
-from patternlake.jobs.ingest.bringing import bringing
+from patternlake.jobs.ingest.bringing import choose_place
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation
 from patternlake.jobs.ingest.evaluated_rows import settings as evaluation_settings
 from patternlake.jobs.ingest.judging import Judge
 from patternlake.jobs.ingest.moved_source import follow
+from patternlake.jobs.ingest.prepared_rows import Total, warning
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
 from patternlake.jobs.ingest.rivals import rival, rivalry
-from patternlake.jobs.ingest.ties import Ties, count_tied, count_tied_here
+from patternlake.jobs.ingest.ties import Ties
 from patternlake.jobs.ingest.unread_files import may_have_unread, renew_planned
-from patternlake.jobs.ingest.writing import write_by_tasks, write_here
+from patternlake.jobs.ingest.writing import write
 from patternlake.jobs.sources.columns import FIRST_MICROS, EventColumns
 from patternlake.jobs.sources.errors import ChangedSourceError
 from patternlake.jobs.sources.source import Source
@@ -331,9 +331,7 @@ class _Run:
             if evaluated.schema != self.schema:
                 # Before the batch begins, so that whoever does it again reads the same.
                 self.schema = self.checkpoint.schema = evaluated.schema
-            prepared, found, bad_files = evaluated.prepared, dict(evaluated.totals), evaluated.bad_files
-            parallelism = db.spark.sparkContext.defaultParallelism
-            session = prepared.sparkSession
+            found, bad_files = dict(evaluated.totals), evaluated.bad_files
             warned = [f"stream {self.name!r}: file {file} {reason}; left out" for file, reason in bad_files.items()]
             warned += filter(None, [warning(self.name, self._leave_out_late(found), self.quarantine_warning)])
             good = found.pop(None, Total())
@@ -341,7 +339,9 @@ class _Run:
             refused = evaluated.refused
             rows_in = good.rows + refused
             phases.reads(rows_in - len(bad_files))
-            session.conf.set("spark.sql.shuffle.partitions", str(max(parallelism, -(-rows_in // _SHUFFLED_ROWS))))
+            parallelism = db.spark.sparkContext.defaultParallelism
+            shuffled = max(parallelism, -(-rows_in // _SHUFFLED_ROWS))
+            rows.sparkSession.conf.set("spark.sql.shuffle.partitions", str(shuffled))
             first = 0 if before is None else before.source_to
             batch = Batch.begin(
                 db,
@@ -367,20 +367,8 @@ class _Run:
                 raise rival(self.name)
             self._check_adopted(batch, epoch, first + good.rows)
             phases.at("looking at events of one time", unit=None)
-            here = evaluated.here
-            tie_count = count_tied(prepared, self.stream) if here is None else count_tied_here(here, self.stream)
-            if here is not None:
-                write_here(batch, here, self.columns, bad_files=bad_files)
-            else:
-                write_by_tasks(
-                    batch,
-                    prepared,
-                    self.columns,
-                    good=good,
-                    refused=refused,
-                    bad_files=bad_files,
-                    parallelism=parallelism,
-                )
+            tie_count = evaluated.rows.tie_count
+            write(batch, evaluated.rows, self.columns, bad_files)
         last = _later(good.greatest, None if before is None else before.state.get("max_time"))
         publication = batch.publish(
             rows_in=rows_in,
@@ -410,8 +398,8 @@ class _Run:
         files = [] if self.source.kind == "delta" else self.checkpoint.files_of(epoch)
         evaluation = Evaluation(self.source, self.schema, self.columns)
         judge = Judge(self.db, evaluation, before)
-        bring = bringing(self.db, self.source, files, stack)
-        return evaluation.rows(rows, files, judge.judged, stack, bad=bad, bring=bring)
+        bring = choose_place(self.db, self.source, files, stack)
+        return evaluation.rows(rows, files, judge.judged, bad=bad, bring=bring)
 
     def _leave_out_late(self, found: dict[str | None, Total]) -> dict[str | None, Total]:
         """What a batch amounts to, without late rows where these are going to be taken in."""

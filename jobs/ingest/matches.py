@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.batches import phases
 from patternlake.delta_tables.batches.batch import Batch
 from patternlake.delta_tables.batches.object_state import load_object_state
-from patternlake.delta_tables.batches.registration import register
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.reading.visibility import visible
 from patternlake.delta_tables.schema import timestamps
@@ -27,12 +26,14 @@ from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.jobs import few
 from patternlake.jobs.configuration.emitted import POSITION, TIME, EmittedMatches, attribute_of
 from patternlake.jobs.configuration.streams import StreamConfiguration
-from patternlake.jobs.contexts import in_own_session, keep_evaluated
+from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import refuse_changes
-from patternlake.jobs.ingest import ordering
-from patternlake.jobs.ingest.batch_counts import by_range, count_names, statistics
+from patternlake.jobs.ingest.chunks import keep_chunks
+from patternlake.jobs.ingest.prepared_rows import QUARANTINE, Total
+from patternlake.jobs.ingest.writing import write
 from patternlake.jobs.sources.columns import EventColumns
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
@@ -143,12 +144,9 @@ class _Batch:
         """Write the events of the batch, publish."""
         db, first = self.db, 0 if self.last is None else self.last.source_to
         phases.at("reading matches")
-        with keep_evaluated(self._events()) as accepted:
-            (found,) = accepted.agg(
-                F.count("*").alias("rows"),
-                F.unix_micros(F.max("time")).alias("greatest"),
-                ordering.times().alias("quantiles"),
-            ).collect()
+        with keep_chunks(self._events()) as kept:
+            rows = kept.here_if_few(few.most_here(db))
+            found = rows.totals.get(None, Total())
             batch = Batch.begin(
                 db,
                 job=JOB,
@@ -164,15 +162,7 @@ class _Batch:
             )
             if batch.published is not None:
                 return batch.published
-            parallelism = db.spark.sparkContext.defaultParallelism
-            cut = ordering.ranges(accepted, found.rows, tuple(found.quantiles or ()), parallelism=parallelism)
-            register(batch, types=self.stream.types, timezone=self.stream.timezone)
-            if found.rows:
-                with keep_evaluated(count_names(accepted, cut)) as counts:
-                    sizes = by_range(counts) if len(cut) > 1 else {}
-                    batch.append("event_statistics", statistics(counts, batch))
-                    numbered = ordering.number(accepted, cut, sizes, first + 1)
-                    batch.append("events", self.columns.events(numbered, batch.stream_id, batch.batch_id))
+            write(batch, rows, self.columns)
         greatest = [value for value in (found.greatest, self._state.get("max_time")) if value is not None]
         settled = None if self.read.watermark is None else timestamps.to_micros(self.read.watermark)
         return batch.publish(
@@ -202,6 +192,7 @@ class _Batch:
             none.cast("double").alias("probability"),
             *values,
             F.xxhash64("part", "last_position").alias("hash"),
+            *(none.cast("string").alias(name) for name in QUARANTINE),
         )
 
     def _matches(self) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Rows that tasks make, in columns on the disk that tasks and driver share, for the driver to read.
+"""Chunks that tasks make, on the disk that they share with the driver, which maps them into its memory.
 
 Handed to Spark, they would go row by row through its memory, and be serialized to be kept.
 """
@@ -10,20 +10,19 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import ipc
 
-from patternlake.udfs.record_batches import tables
+from patternlake.delta_tables.writing.arrow_rows import arrow_schema
+from patternlake.jobs.ingest.chunks import COLUMNS, Chunk, chunks_of
+from patternlake.udfs.record_batches import together
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from patternlake.delta_tables.writing.row_files import Made, TaskRows
-
-_CHUNK_ROWS, _CHUNK_BYTES = 200_000, 32 << 20
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @contextmanager
@@ -37,28 +36,31 @@ def folder_for(spark: SparkSession) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def spill(rows: TaskRows, folder: str) -> pa.Table:
-    """Make rows, and give them back in columns that lie in files of a folder, to be used while that is there."""
-    found = rows.given.mapInArrow(_to_files(rows.made, folder), "path string").collect()
+def spill(prepared: DataFrame, folder: str) -> Chunk:
+    """Make chunks of prepared rows, and give back all of them as one, in files of a folder that has to stay."""
+    told = prepared.mapInArrow(partial(_write, folder), "path string").collect()
     # Files of tasks that were tried twice are there too; only those that Spark took are named.
-    read = [ipc.open_file(pa.memory_map(row["path"])).read_all() for row in found]
-    return pa.concat_tables(read) if read else rows.schema.empty_table()
+    none = Chunk.of(arrow_schema(prepared.schema).empty_table())
+
+    def read(name: str) -> pa.Table:
+        paths = (f"{row['path']}.{name}" for row in told)
+        read = (ipc.open_file(pa.memory_map(path)).read_all() for path in paths)
+        return together([getattr(none, name), *read])
+
+    return Chunk(**{name: read(name) for name in COLUMNS})
 
 
-def _to_files(made: Made, folder: str) -> Made:
-    """Writes what a task makes to a file, and says which one."""
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # In one piece each, and of a size at which taking some of the rows is worth a call.
-        chunks = (rows.combine_chunks() for rows in tables(made(batches), rows=_CHUNK_ROWS, size=_CHUNK_BYTES))
-        first = next(chunks, None)
-        if first is None:
-            return
-        path = f"{folder}/{uuid.uuid4().hex}.arrow"
-        with pa.OSFile(path, "wb") as file, ipc.new_file(file, first.schema) as writer:
-            writer.write_table(first)
-            for chunk in chunks:
-                writer.write_table(chunk)
+def _write(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the chunks of a task, each attribute of theirs to a file, and say what these names begin with."""
+    path = f"{folder}/{uuid.uuid4().hex}"
+    with ExitStack() as stack:
+        writers: dict[str, ipc.RecordBatchFileWriter] = {}
+        for chunk in chunks_of(batches):
+            for name in COLUMNS:
+                rows = getattr(chunk, name)
+                if name not in writers:
+                    file = stack.enter_context(pa.OSFile(f"{path}.{name}", "wb"))
+                    writers[name] = stack.enter_context(ipc.new_file(file, rows.schema))
+                writers[name].write_table(rows)
+    if writers:
         yield pa.RecordBatch.from_pydict({"path": [path]})
-
-    return write

@@ -7,18 +7,16 @@ ordered by the file's name and by the event's, so that the alphabet says which o
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from patternlake.jobs.ingest.ranges import ranks
 from patternlake.jobs.sources.expressions import deciding
+from patternlake.udfs.arrays import IntArray
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
 SHARE = 0.01
 """Of a stream's events, so many may be tied without a word."""
 
-_BOUNDS = {"min": F.min, "max": F.max}
-_AT_ONCE = 4_000_000
-"""Rows that the driver groups at once."""
-_MIXING, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+SHARED, NAMED = "shared", "named"
+COLUMNS = (SHARED, NAMED)
+"""Columns of prepared rows, beside the others: numbers of what tied events share, and of their names."""
+_FILE = "file"
 
 
 @dataclass(frozen=True)
@@ -69,69 +67,46 @@ class Ties:
         )
 
 
-def count_tied(prepared: DataFrame, stream: StreamConfiguration) -> int:
-    """Count the tied events of prepared rows."""
-    found = _choose_columns(prepared.columns, stream)
-    if found is None:
-        return 0
-    shared, differing = found
-    spans = [bound(column).alias(f"{column}_{told}") for column in differing for told, bound in _BOUNDS.items()]
-    # Spark sorts rows to find the least text of a group, and not to find the least number. A hash passes NULLs by.
-    group = F.xxhash64(*shared, *map(F.isnull, shared)).alias("group")
-    numbers = prepared.where(F.col("reason").isNull()).select(group, *(F.xxhash64(one).alias(one) for one in differing))
-    groups = numbers.groupBy("group").agg(F.count("*").alias("rows"), *spans)
-    for column in differing:
-        groups = groups.where(F.col(f"{column}_min") < F.col(f"{column}_max"))
-    (count,) = groups.agg(F.sum("rows")).collect()
-    return int(count[0] or 0)
+def mark(prepared: DataFrame, stream: StreamConfiguration) -> DataFrame:
+    """Prepared rows with `COLUMNS`, where events of the stream may be tied."""
+    columns = prepared.columns
+    in_files = "place" in columns
+    # Rows of a step are alternatives, and steps have an order; in one file, places decide.
+    if stream.probabilistic or (in_files and _FILE not in columns):
+        return prepared
+    orders = [column for column in deciding(columns) if column not in (_FILE, "block", "place")]
+    shared = ("time", "key", *orders)
+    # A hash passes NULLs by.
+    return prepared.withColumns({SHARED: F.xxhash64(*shared, *map(F.isnull, shared)), NAMED: F.xxhash64("name")})
 
 
-def count_tied_here(prepared: pa.Table, stream: StreamConfiguration) -> int:
-    """Count the same of prepared rows in the driver's process."""
-    found = _choose_columns(prepared.column_names, stream)
-    if found is None:
-        return 0
-    shared, _ = found
-    places = np.flatnonzero(pc.is_null(prepared["reason"]).to_numpy())
-    mixed = np.zeros(len(places), np.uint64)
-    # Most events have a time of their own, or a key; what is left after each column is looked at again.
-    for column in shared:
-        mixed = (mixed ^ ranks(prepared[column], places).astype(np.uint64)) * _MIXING
-        mixed ^= mixed >> _HALF
-        again = _find_repeated(mixed)
-        places, mixed = places[again], mixed[again]
-        if not len(places):
-            return 0
-    parts = -(-len(places) // _AT_ONCE)
-    if parts < 2:
-        return _count_at(prepared, places, *found)
-    # Rows that share all columns are in one part.
-    return sum(_count_at(prepared, places[mixed % np.uint64(parts) == part], *found) for part in range(parts))
+def numbers_of(accepted: pa.Table) -> pa.Table:
+    """Of accepted rows, what `count_tied` needs; no rows where none can be tied."""
+    differing = [name for name in (NAMED, _FILE) if name in accepted.column_names]
+    if SHARED not in accepted.column_names:
+        return pa.table({name: pa.array([], pa.int64()) for name in COLUMNS})
+    return accepted.select([SHARED, *differing])
 
 
-def _count_at(prepared: pa.Table, places: NDArray[np.int64], shared: Sequence[str], differing: Sequence[str]) -> int:
-    numbers = pa.table({column: ranks(prepared[column], places) for column in (*shared, *differing)})
-    bounds = [(column, told) for column in differing for told in _BOUNDS]
-    groups = numbers.group_by(list(shared)).aggregate([*bounds, ("name", "count")])
-    apart = [pc.less(groups[f"{column}_min"], groups[f"{column}_max"]) for column in differing]
-    return int(pc.sum(groups.filter(functools.reduce(pc.and_, apart))["name_count"]).as_py() or 0)
-
-
-def _find_repeated(values: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which values stand twice or more."""
-    order = np.argsort(values)
-    alike = values[order[1:]] == values[order[:-1]]
-    found = np.zeros(len(values), bool)
-    found[order[1:][alike]] = True
-    found[order[:-1][alike]] = True
+def part_of(numbers: pa.Table, parts: int) -> IntArray:
+    """int64[n]: one of so many parts for each row of `numbers_of`; rows that may be tied are in one."""
+    found: IntArray = numbers[SHARED].to_numpy() % parts
     return found
 
 
-def _choose_columns(columns: Sequence[str], stream: StreamConfiguration) -> tuple[Sequence[str], Sequence[str]] | None:
-    """The columns that tied events share, and those in which they differ; None where no events are tied."""
-    in_files = "place" in columns
-    # Rows of a step are alternatives, and steps have an order; in one file, places decide.
-    if stream.probabilistic or (in_files and "file" not in columns):
-        return None
-    orders = [column for column in deciding(columns) if column not in ("file", "block", "place")]
-    return ("time", "key", *orders), ("name", "file") if in_files else ("name",)
+def count_tied(numbers: pa.Table) -> int:
+    """Count the tied events, given rows of `numbers_of`."""
+    shared = numbers[SHARED].to_numpy()
+    order = np.argsort(shared)
+    alike = shared[order[1:]] == shared[order[:-1]]
+    if not alike.any():
+        return 0
+    repeated = np.append(alike, False) | np.append(False, alike)
+    differing = numbers.column_names[1:]
+    groups = (
+        numbers.take(pa.array(order[repeated]))
+        .group_by(SHARED)
+        .aggregate([*((name, bound) for name in differing for bound in ("min", "max")), (SHARED, "count")])
+    )
+    apart = [pc.less(groups[f"{name}_min"], groups[f"{name}_max"]) for name in differing]
+    return int(pc.sum(groups.filter(functools.reduce(pc.and_, apart))[f"{SHARED}_count"]).as_py() or 0)

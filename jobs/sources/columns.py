@@ -30,8 +30,7 @@ from patternlake.jobs.sources.expressions import (
     order_value,
     unfit_types,
 )
-from patternlake.udfs.attributes import column_of, stored_type
-from patternlake.udfs.blocks import BLOCK_BITS
+from patternlake.udfs.attributes import stored_type
 from patternlake.udfs.errors import ConfigurationError, SourceError
 from patternlake.udfs.own_names import KEPT, OWN, is_own
 
@@ -212,27 +211,6 @@ class EventColumns:
             ],
         )
         return rows
-
-    def events(self, numbered: DataFrame, stream_id: int, batch_id: int) -> DataFrame:
-        """Rows of the events table, of prepared rows with their position."""
-        attributes = [
-            F.col(column).alias(column_of(attribute, kind))
-            for column, (attribute, kind) in zip(self.attributes, self.stream.types.items(), strict=True)
-        ]
-        return numbered.select(
-            F.lit(stream_id).cast("int").alias("stream_id"),
-            F.shiftright(F.col("position") - 1, BLOCK_BITS).cast("int").alias("block"),
-            "position",
-            "time",
-            "step",
-            "key",
-            "name",
-            "probability",
-            (F.array(*map(F.col, self.tokens)) if self.tokens else F.lit(None).cast("array<string>")).alias("tokens"),
-            F.lit(batch_id).cast("bigint").alias("batch_id"),
-            (F.lit(None).cast("string") if self.stream.event_id is None else F.col("event_id")).alias("event_id"),
-            *attributes,
-        )
 
     def _expressions(self) -> list[tuple[str, str]]:
         stream = self.stream

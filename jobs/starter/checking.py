@@ -11,9 +11,10 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.committing.sessions import own_session
 from patternlake.jobs.configuration.values import suggest
+from patternlake.jobs.ingest.chunks import KeptChunks, keep_chunks
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation, settings
 from patternlake.jobs.ingest.ordering import order_of
-from patternlake.jobs.ingest.ties import Ties, count_tied
+from patternlake.jobs.ingest.ties import Ties
 from patternlake.jobs.sources.columns import EventColumns
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.starter.checked import Checked, Shown
@@ -88,7 +89,9 @@ def check(spark: SparkSession, name: str, stream: StreamConfiguration, *, rows: 
 
         try:
             batch, files = source.there(schema)
-            found = evaluation.rows(batch, files, judge, stack, bad={})
+            found = evaluation.rows(
+                batch, files, judge, bad={}, bring=lambda read: stack.enter_context(keep_chunks(read))
+            )
             return _sum_up(name, stream, source.shown, found, limited=rows is not None)
         except Exception as error:
             known = source.explain(error, schema.fieldNames())
@@ -98,7 +101,8 @@ def check(spark: SparkSession, name: str, stream: StreamConfiguration, *, rows: 
 
 
 def _sum_up(name: str, stream: StreamConfiguration, source: str, found: EvaluatedRows, *, limited: bool) -> Checked:
-    accepted = found.totals[None].rows if None in found.totals else 0
+    assert isinstance(found.rows, KeptChunks)
+    accepted, rows = found.rows.accepted_count, found.rows.rows("accepted").frame()
     refused = sorted((reason, total) for reason, total in found.totals.items() if reason is not None)
     return Checked(
         stream=name,
@@ -107,29 +111,28 @@ def _sum_up(name: str, stream: StreamConfiguration, source: str, found: Evaluate
         limited=limited,
         rows=sum(total.rows for total in found.totals.values()),
         accepted=accepted,
-        events=_pick_events(found.prepared.where(F.col("reason").isNull()), stream, SHOWN),
+        events=_pick_events(rows, stream, SHOWN),
         refused=Shown(
             ("reason", "rows", "such as"),
             tuple((reason, str(total.rows), total.sample) for reason, total in refused),
         ),
-        quarantined=_pick_refused(found.prepared),
+        quarantined=_pick_refused(found.rows.rows("refused").frame()),
         bad_files=tuple(sorted(found.bad_files.items())),
-        ties=Ties(count_tied(found.prepared, stream), accepted).told(stream),
-        repeats=None if stream.event_id is not None else _tell_repeats(found.prepared, stream),
+        ties=Ties(found.rows.tie_count, accepted).told(stream),
+        repeats=None if stream.event_id is not None else _tell_repeats(rows, stream),
     )
 
 
-def _tell_repeats(prepared: DataFrame, stream: StreamConfiguration) -> str | None:
+def _tell_repeats(accepted: DataFrame, stream: StreamConfiguration) -> str | None:
     """Say how many accepted rows are the same as another, with one of them; None where none is."""
-    good = prepared.where(F.col("reason").isNull())
-    alike = good.groupBy("hash").agg(F.count("*").alias("rows")).where("rows > 1")
+    alike = accepted.groupBy("hash").agg(F.count("*").alias("rows")).where("rows > 1")
     (told,) = alike.agg(
         F.sum(F.col("rows") - 1).alias("repeats"), F.max("rows").alias("rows"), F.max_by("hash", "rows").alias("hash")
     ).collect()
     if told["repeats"] is None:
         return None
     repeats, most = int(told["repeats"]), int(told["rows"])
-    shown = _pick_events(good.where(F.col("hash") == told["hash"]), stream, 1)
+    shown = _pick_events(accepted.where(F.col("hash") == told["hash"]), stream, 1)
     values = ("NULL" if value is None else value for value in shown.rows[0])
     example = cut(", ".join(f"{title} {value}" for title, value in zip(shown.header, values, strict=True)), _LONGEST)
     are = "row is the same as an earlier one" if repeats == 1 else "rows are the same as earlier ones"
@@ -158,11 +161,15 @@ def _pick_events(accepted: DataFrame, stream: StreamConfiguration, most: int) ->
     return _show(first, columns)
 
 
-def _pick_refused(prepared: DataFrame) -> Shown:
+def _pick_refused(refused: DataFrame) -> Shown:
     """Some rows of each reason, those of each in a fixed order."""
-    of_one_reason = F.row_number().over(Window.partitionBy("reason").orderBy("hash"))
-    rows = prepared.where(F.col("reason").isNotNull()).withColumn("__nth", of_one_reason)
-    some = rows.where(F.col("__nth") <= SHOWN).orderBy("__nth", "reason").limit(SHOWN)
+    of_one_reason = F.row_number().over(Window.partitionBy("reason").orderBy(F.xxhash64("origin", "row"), "row"))
+    some = (
+        refused.withColumn("__nth", of_one_reason)
+        .where(F.col("__nth") <= SHOWN)
+        .orderBy("__nth", "reason")
+        .limit(SHOWN)
+    )
     return _show(some, {name: F.col(name) for name in ("reason", "detail", "row", "origin")})
 
 

@@ -14,8 +14,7 @@ import patternlake
 from patternlake.delta_tables.batches import upkeep
 from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.layout import lie_by_key
-from patternlake.jobs.ingest import few_rows
-from patternlake.jobs.sources import columns
+from patternlake.jobs.ingest import prepared_rows
 from patternlake.sql_ext.calls.answer_cache import forget
 from patternlake.sql_ext.lake import DRIVER_BYTES
 from patternlake.sql_ext.lakes.enabled import lake_of
@@ -39,8 +38,7 @@ def lake(
     with pytest.MonkeyPatch.context() as patched:
         merged = request.param == "merged blocks"
         if merged:
-            for module in (few_rows, columns):
-                patched.setattr(module, "BLOCK_BITS", 14)
+            patched.setattr(prepared_rows, "BLOCK_BITS", 14)
             patched.setattr(upkeep, "SPAN_BLOCKS", 2)
             patched.setattr(upkeep, "_SPAN_ROWS", 2 << 14)
         yield _make_lake(spark, tmp_path_factory.mktemp("by_key"), merged=merged)

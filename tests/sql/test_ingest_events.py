@@ -14,6 +14,7 @@ from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.tables.events import TABLE as EVENTS
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.delta_tables.writing import writes
+from patternlake.jobs import few
 from patternlake.jobs.ingest import bringing
 from patternlake.jobs.sources import text_files
 from tests.sql.ingesting import Lake
@@ -54,6 +55,7 @@ def test_positions_and_times_are_stored_as_differences_in_merged_files_too(
     of_few = files_of(s)
     # Of few rows the driver writes a plain file, which is small and soon merged.
     monkeypatch.setattr(text_files, "FEW_BYTES", -1)
+    monkeypatch.setattr(few, "FEW_EVENTS", -1)
     monkeypatch.setattr(bringing, "on_one_disk", lambda spark: False)
     s.write("02.csv", "2024-01-02,a,k,1")
     s.ingest()

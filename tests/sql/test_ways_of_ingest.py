@@ -24,8 +24,7 @@ from patternlake.delta_tables.committing.sessions import temporary_settings
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.writing import writes
 from patternlake.jobs import few
-from patternlake.jobs.ingest import bringing, ranges, spilling, ties
-from patternlake.jobs.ingest import job as ingest_job
+from patternlake.jobs.ingest import bringing, ordering, spilling, writing
 from patternlake.jobs.sources import places, text_files
 from patternlake.jobs.starter.checking import check
 from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
@@ -51,7 +50,8 @@ def go(monkeypatch: pytest.MonkeyPatch) -> Way:
         if way != "few":
             monkeypatch.setattr(text_files, "FEW_BYTES", -1)
             monkeypatch.setattr(few, "FEW_EVENTS", -1)
-            monkeypatch.setattr(ranges, "RANGE_ROWS", 7)
+            monkeypatch.setattr(ordering, "RANGE_ROWS", 7)
+            monkeypatch.setattr(ordering, "SAMPLED", 1)
         if way == "tasks":
             monkeypatch.setattr(bringing, "on_one_disk", lambda spark: False)
             monkeypatch.setattr(text_files, "is_at_hand", lambda file: False)
@@ -154,7 +154,6 @@ def test_events_that_only_their_names_order_are_counted_and_told(
     db: Database, tmp_path: Path, go: Way, way: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go(way)
-    monkeypatch.setattr(ties, "_AT_ONCE", 30)
     lake = Lake(db, tmp_path)
     # 300 events of 300 keys, of which each comes alone; 2 with one time and key, and one name; 4 with two names.
     rows = [("2024-01-01", "a", f"k{number}", number) for number in range(300)]
@@ -573,7 +572,7 @@ def test_nothing_is_left_where_the_rows_lay_on_disk(
 
     def spilled(rows: Any, folder: str) -> Any:
         found = original(rows, folder)
-        seen.extend(place.rglob("*.arrow"))
+        seen.extend(place.rglob("*.accepted"))
         return found
 
     monkeypatch.setattr(spilling, "spill", spilled)
@@ -588,8 +587,8 @@ def test_more_rows_than_the_driver_takes_are_left_to_tasks(
     db: Database, tmp_path: Path, go: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go("ranges")
-    monkeypatch.setattr(ranges, "MOST_ROWS", 39)
-    monkeypatch.setattr(ingest_job, "write_here", None)
+    monkeypatch.setattr(bringing, "MOST_ROWS", 39)
+    monkeypatch.setattr(writing, "_write_here", None)
     lake = Lake(db, tmp_path)
     lake.write("1.csv", *LINES)
     assert lake.ingest().rows_in == 40

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc
 
-from patternlake.jobs.ingest import ranges as ranges_module
-from patternlake.jobs.ingest import spilling
-from patternlake.jobs.ingest.few_rows import accept, take_rows
-from patternlake.jobs.ingest.ranges import find_refused, ranges
+from patternlake.jobs.ingest import chunks, ordering, spilling
+from patternlake.jobs.ingest.ordering import cut_times, number_ranges, ranges
+from patternlake.jobs.ingest.prepared_rows import _in_order, _take, accept
 
 SCHEMA = pa.schema(
     [
@@ -27,6 +25,7 @@ SCHEMA = pa.schema(
         ("reason", pa.string()),
     ]
 )
+MORE = ("detail", "origin", "row")
 Row = tuple[int | None, str | None, str | None, int, str | None]
 
 
@@ -34,7 +33,9 @@ def prepared(rows: list[Row], chunk: int) -> pa.Table:
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in SCHEMA]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     whole = pa.Table.from_arrays(arrays, schema=SCHEMA)
-    return pa.Table.from_batches(whole.to_batches(max_chunksize=chunk), SCHEMA)
+    for name in MORE:
+        whole = whole.append_column(name, pa.nulls(whole.num_rows, pa.string()))
+    return pa.Table.from_batches(whole.to_batches(max_chunksize=chunk), whole.schema)
 
 
 def order(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -54,53 +55,57 @@ bad = st.tuples(st.none(), st.none(), st.none(), st.integers(0, 9), st.just("tim
 
 @given(st.lists(good | bad, max_size=60), st.integers(1, 7), st.integers(1, 9))
 def test_ranges_hold_all_accepted_rows_in_order_whatever_is_equal(rows: list[Row], most: int, chunk: int) -> None:
-    table = prepared(rows, chunk)
+    table = accept(prepared(rows, chunk))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranges_module, "RANGE_ROWS", most)
+        patch.setattr(ordering, "RANGE_ROWS", most)
         cut = ranges(table)
     assert all(0 < len(places) <= most for places in cut)
-    found = [row for places in cut for row in accept(take_rows(table, places), 1).drop(["position"]).to_pylist()]
-    wanted = [row for row in table.to_pylist() if row["reason"] is None]
+    found = [row for places in cut for row in _in_order(_take(table, places)).to_pylist()]
+    wanted = table.to_pylist()
     assert [order(row) for row in found] == sorted(map(order, wanted))
 
 
 def test_a_range_takes_fewer_rows_where_they_are_wide(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = prepared([(n, "n" * 1000, None, n, None) for n in range(100)], 100)
-    monkeypatch.setattr(ranges_module, "RANGE_BYTES", 20_000)
-    sizes = [len(places) for places in ranges(rows)]
+    monkeypatch.setattr(ordering, "RANGE_BYTES", 20_000)
+    sizes = [len(places) for places in ranges(accept(rows))]
     assert sum(sizes) == 100
     assert max(sizes) <= 20_000 // 1000
 
 
-def test_refused_rows_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges_module, "RANGE_ROWS", 2)
-    rows = prepared([(1, "a", None, 0, None), *[(None, None, None, n, "time") for n in range(5)]], 3)
-    portions = find_refused(rows)
-    assert [len(places) for places in portions] == [2, 2, 1]
-    assert np.concatenate(portions).tolist() == [1, 2, 3, 4, 5]
-    assert find_refused(rows.slice(0, 1)) == []
+def test_times_are_cut_evenly_and_never_inside_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "RANGE_ROWS", 100)
+    rows = accept(prepared([(n * n // 7, "a", None, n, None) for n in range(600)], 100))
+    cut = cut_times(rows, 600, parallelism=1)
+    sizes = np.bincount(number_ranges(rows, cut))
+    assert len(sizes) == len(cut) + 1 == 6
+    assert min(sizes) >= 90
+    assert max(sizes) <= 110
+    assert (np.diff(number_ranges(rows, cut)) >= 0).all()
 
 
-def _as_they_are(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from batches
+@pytest.mark.parametrize(("rows", "parallelism", "wanted"), [(10, 4, 1), (25, 4, 4), (199, 1, 2), (0, 4, 1)])
+def test_few_rows_are_one_range_and_more_keep_all_tasks_busy(
+    rows: int, parallelism: int, wanted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ordering, "RANGE_ROWS", 100)
+    given = accept(prepared([(n, "a", None, n, None) for n in range(rows)], 1000))
+    assert len(cut_times(given, rows, parallelism=parallelism)) + 1 == wanted
 
 
-def test_a_task_writes_its_rows_to_one_file_in_large_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spilling, "_CHUNK_ROWS", 10)
+def test_a_task_writes_its_rows_to_a_file_in_large_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "_CHUNK_ROWS", 10)
     rows = prepared([(n, "a", None, n, None) for n in range(25)], 4)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        yield from rows.to_batches()
-
-    (told,) = spilling._to_files(_as_they_are, str(tmp_path))(batches())
-    assert told.to_pydict() == {"path": [str(path) for path in tmp_path.iterdir()]}
-    written = ipc.open_file(told["path"][0].as_py()).read_all()
-    assert written.to_pylist() == rows.to_pylist()
+    (told,) = spilling._write(str(tmp_path), iter(rows.to_batches()))
+    (path,) = told["path"].to_pylist()
+    assert sorted(map(str, tmp_path.iterdir())) == sorted(f"{path}.{name}" for name in chunks.COLUMNS)
+    written = ipc.open_file(f"{path}.accepted").read_all()
+    assert written.to_pylist() == accept(rows).to_pylist()
     assert [len(chunk) for chunk in written["time"].chunks] == [12, 12, 1]
 
 
 def test_a_task_without_rows_writes_no_file(tmp_path: Path) -> None:
     empty = prepared([], 1)
-    assert list(spilling._to_files(_as_they_are, str(tmp_path))(iter([]))) == []
-    assert list(spilling._to_files(_as_they_are, str(tmp_path))(iter(empty.to_batches()))) == []
+    assert list(spilling._write(str(tmp_path), iter([]))) == []
+    assert list(spilling._write(str(tmp_path), iter(empty.to_batches()))) == []
     assert list(tmp_path.iterdir()) == []
