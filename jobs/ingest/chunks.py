@@ -68,9 +68,8 @@ class Chunk:
         """What the rows amount to, by reason; None stands for the accepted ones."""
         return prepared_rows.totals(self.amounts)
 
-    @property
-    def tie_count(self) -> int:
-        """How many accepted rows are tied, see `ties`."""
+    def count_ties(self) -> int:
+        """Count the accepted rows that are tied, see `ties`."""
         return ties.count_tied(self.tied)
 
     @classmethod
@@ -130,9 +129,8 @@ class KeptChunks:
         found = self.kept.select(*columns).toArrow()
         return [together([getattr(self.none, name), *map(rows_in, found[name])]) for name in columns]
 
-    @property
-    def tie_count(self) -> int:
-        """How many accepted rows are tied, see `ties`."""
+    def count_ties(self) -> int:
+        """Count the accepted rows that are tied, see `ties`."""
         parts = max(self.kept.sparkSession.sparkContext.defaultParallelism, -(-self.accepted_count // _TIED_ROWS))
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

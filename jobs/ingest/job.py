@@ -367,7 +367,7 @@ class _Run:
                 raise rival(self.name)
             self._check_adopted(batch, epoch, first + good.rows)
             phases.at("looking at events of one time", unit=None)
-            tie_count = evaluated.rows.tie_count
+            tie_count = evaluated.rows.count_ties()
             write(batch, evaluated.rows, self.columns, bad_files)
         last = _later(good.greatest, None if before is None else before.state.get("max_time"))
         publication = batch.publish(

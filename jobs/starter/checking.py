@@ -118,7 +118,7 @@ def _sum_up(name: str, stream: StreamConfiguration, source: str, found: Evaluate
         ),
         quarantined=_pick_refused(found.rows.rows("refused").frame()),
         bad_files=tuple(sorted(found.bad_files.items())),
-        ties=Ties(found.rows.tie_count, accepted).told(stream),
+        ties=Ties(found.rows.count_ties(), accepted).told(stream),
         repeats=None if stream.event_id is not None else _tell_repeats(rows, stream),
     )
 
