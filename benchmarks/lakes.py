@@ -22,10 +22,10 @@ from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import SketchConfiguration, StreamConfiguration
 from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.sketch.job import sketch
-from patternlake.jobs.summary import Summary
 
 FOLDER = Path("build/bench")
 CHUNK = 10_000_000

@@ -34,7 +34,7 @@ from benchmarks.lakes import FOLDER, new_folder
 from benchmarks.measuring import median, seconds, side_by_side
 from benchmarks.sessions import ask, spark_session
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.sql_ext.lake import LEARN, REPLAN_FACTOR
+from patternlake.sql_ext.lakes.lake import LEARN, REPLAN_FACTOR
 
 SEED = 25
 PATTERN = "A ; B ; C WHERE A.s = B.s AND B.x < C.x WITHIN 1000 EVENTS"

@@ -29,7 +29,7 @@ from benchmarks.lakes import new_folder
 from benchmarks.sessions import spark_session
 from benchmarks.tables import console
 from patternlake.delta_tables.batches import phases
-from patternlake.jobs.summary import Summary
+from patternlake.jobs.batches.summary import Summary
 
 
 class Reports:

@@ -20,7 +20,7 @@ from benchmarks.events import NAMES, RARE
 from benchmarks.scale_arithmetic import CORES, HUNDRED, JOBS, MILLION, Load
 from benchmarks.scale_constants import CONSTANTS, read_measured
 from benchmarks.tables import console
-from patternlake.sql_ext.lake import DEFAULT_DRIVER_BYTES
+from patternlake.sql_ext.lakes.lake import DEFAULT_DRIVER_BYTES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "scale.md"
 SIZES = (1_000 * MILLION, 10_000 * MILLION, 100_000 * MILLION)

@@ -41,7 +41,7 @@ from patternlake.jobs.progress.reporting import ShownProgress
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-    from patternlake.jobs.summary import Summary
+    from patternlake.jobs.batches.summary import Summary
 
 HERE = Path(__file__).resolve().parent
 CONFIGURATION = HERE.parent / "conf" / "demo.yaml"

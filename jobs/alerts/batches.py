@@ -12,8 +12,8 @@ from patternlake.delta_tables.batches.object_state import load_object_state
 from patternlake.delta_tables.batches.resume import wrote_nothing
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.jobs.batches.following import Work, differs, refuse_changes
 from patternlake.jobs.configuration.alerts import QUIET
-from patternlake.jobs.following import Work, differs, refuse_changes
 from patternlake.udfs.errors import StateError
 
 logger = logging.getLogger(__name__)

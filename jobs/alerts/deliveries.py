@@ -21,8 +21,8 @@ from patternlake.delta_tables.tables.alert_deliveries import AlertDeliveries, At
 from patternlake.delta_tables.tables.alerts import told_by
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.writing.frames import frame_where
-from patternlake.jobs import few
 from patternlake.jobs.alerts.targets import Letter, Target, target_of
+from patternlake.jobs.batches import few
 from patternlake.jobs.configuration.alerts import AlertConfiguration
 
 if TYPE_CHECKING:

@@ -29,16 +29,16 @@ from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.forecasts import ForecastsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.writing.frames import frame_where
-from patternlake.jobs import few
 from patternlake.jobs.alerts.batches import JOB, READ_BATCH, next_batch
 from patternlake.jobs.alerts.deliveries import deliver
 from patternlake.jobs.alerts.quiet import AT, BEFORE, OUTCOME, RANK, TURN, hold_back
 from patternlake.jobs.alerts.rows import alert_rows, check_where, find_rows, locate_rows
+from patternlake.jobs.batches import few
+from patternlake.jobs.batches.contexts import keep_evaluated
+from patternlake.jobs.batches.following import Work, follow
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.alerts import FORECAST, QUIET, TABLE, AlertConfiguration
-from patternlake.jobs.contexts import keep_evaluated
-from patternlake.jobs.following import Work, follow
 from patternlake.jobs.machines.forecasts import KEPT
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
 from patternlake.udfs.record_batches import in_micros
 

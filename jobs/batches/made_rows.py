@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.committing.sessions import temporary_settings
 from patternlake.delta_tables.writing.row_files import Made, TaskRows
-from patternlake.jobs.contexts import keep_evaluated
+from patternlake.jobs.batches.contexts import keep_evaluated
 from patternlake.udfs.record_batches import BATCH_ROWS, as_blob, rows_in, tables
 
 KIND = "kind"

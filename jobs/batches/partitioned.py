@@ -16,7 +16,7 @@ from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.gathering.gather import Gather, deal
 from patternlake.delta_tables.reading.direct_reader import DirectReader
 from patternlake.delta_tables.writing.row_files import Made, TaskRows
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.batches.made_rows import HeldRows, MadeRows, keep
 from patternlake.udfs.partitions import ByPartition, count_portions
 from patternlake.udfs.record_batches import batches_of

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import Console
 
+    from patternlake.jobs.batches.summary import Summary
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.runs.steps import Step
-    from patternlake.jobs.summary import Summary
 
 _COMMAND = "patternlake"
 _COMPLETE = "_PATTERNLAKE_COMPLETE"

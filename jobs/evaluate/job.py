@@ -22,13 +22,13 @@ from patternlake.delta_tables.reading.state_reader import between
 from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.writing.arrow_rows import of_tuples
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
+from patternlake.jobs.batches.contexts import in_own_session
+from patternlake.jobs.batches.following import Work, follow, next_batch
 from patternlake.jobs.batches.partitioned import PartitionWork
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import EvaluationConfiguration, SubscriptionConfiguration
-from patternlake.jobs.contexts import in_own_session
-from patternlake.jobs.following import Work, follow, next_batch
 from patternlake.jobs.machines.subscriptions import by_partition, check, events_of, order_groups
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.machines.forecasts.trials import (
     BINS,

@@ -18,13 +18,13 @@ from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.reading.visibility import published_rows
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
+from patternlake.jobs.batches.contexts import in_own_session
+from patternlake.jobs.batches.following import Work, follow, next_batch
 from patternlake.jobs.batches.made_rows import MadeRows
 from patternlake.jobs.batches.partitioned import PartitionWork, make
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import GroupConfiguration
-from patternlake.jobs.contexts import in_own_session
-from patternlake.jobs.following import Work, follow, next_batch
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.attributes import attribute_columns, types_of_attributes
 from patternlake.udfs.errors import ConfigurationError
 from patternlake.udfs.events import EVENT_COLUMNS

@@ -24,7 +24,7 @@ from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.events import EventsReader
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.ingest import repeats
 from patternlake.jobs.ingest.chunks import keep_chunks
 from patternlake.jobs.ingest.prepared_rows import Total

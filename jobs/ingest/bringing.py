@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.writing.row_files import on_one_disk
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.ingest import spilling
 from patternlake.jobs.ingest.chunks import Chunk, KeptChunks, keep_chunks
 from patternlake.jobs.sources.text_files import are_few

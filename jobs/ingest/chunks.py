@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from patternlake.delta_tables.writing.arrow_rows import arrow_schema
 from patternlake.delta_tables.writing.row_files import TaskRows
-from patternlake.jobs.contexts import keep_evaluated
+from patternlake.jobs.batches.contexts import keep_evaluated
 from patternlake.jobs.ingest import ordering, prepared_rows, ties
 from patternlake.jobs.ingest.prepared_rows import Total
 from patternlake.udfs.arrays import IntArray

@@ -23,6 +23,7 @@ from patternlake.delta_tables.batches.object_state import load_object_state
 from patternlake.delta_tables.committing.sessions import made_within
 from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration, meaning_as_now
 from patternlake.jobs.ingest import backfill as filling
 from patternlake.jobs.ingest.bringing import choose_place
@@ -40,7 +41,6 @@ from patternlake.jobs.ingest.writing import write
 from patternlake.jobs.sources.columns import FIRST_MICROS, EventColumns
 from patternlake.jobs.sources.errors import ChangedSourceError
 from patternlake.jobs.sources.source import Source
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
 
 if TYPE_CHECKING:

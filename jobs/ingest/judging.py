@@ -11,7 +11,7 @@ from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.writing.arrow_rows import frame_of
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.ingest import repeats, steps
 
 if TYPE_CHECKING:

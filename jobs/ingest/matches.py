@@ -26,16 +26,16 @@ from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
+from patternlake.jobs.batches.contexts import in_own_session
+from patternlake.jobs.batches.following import refuse_changes
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.emitted import POSITION, TIME, EmittedMatches, attribute_of
 from patternlake.jobs.configuration.streams import StreamConfiguration
-from patternlake.jobs.contexts import in_own_session
-from patternlake.jobs.following import refuse_changes
 from patternlake.jobs.ingest.chunks import keep_chunks
 from patternlake.jobs.ingest.prepared_rows import QUARANTINE, Total
 from patternlake.jobs.ingest.writing import write
 from patternlake.jobs.sources.columns import EventColumns
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
 from patternlake.udfs.errors import StateError
 

@@ -16,8 +16,8 @@ from patternlake.delta_tables.batches import phases
 from patternlake.delta_tables.batches.registration import add_columns, register
 from patternlake.delta_tables.writing.arrow_rows import frame_of
 from patternlake.delta_tables.writing.row_files import TaskRows
-from patternlake.jobs import few
-from patternlake.jobs.contexts import in_background
+from patternlake.jobs.batches import few
+from patternlake.jobs.batches.contexts import in_background
 from patternlake.jobs.ingest import ordering, prepared_rows
 from patternlake.jobs.ingest.chunks import Chunk, KeptChunks, unpack, unpack_portions
 from patternlake.jobs.ingest.ordering import RANGE_ROWS

@@ -14,7 +14,7 @@ from patternlake.delta_tables.reading.state_reader import Condition, among
 from patternlake.delta_tables.reading.visibility import published_rows
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.writing.row_files import TaskRows
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.udfs.machines.forecasts.passage import Waited
 from patternlake.udfs.machines.forecasts.waiting_times import Waits
 from patternlake.udfs.machines.passing_time import rows_read, standing_rows

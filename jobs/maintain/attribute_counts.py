@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.tables.event_statistics import EventStatisticsReader, EventStatisticsWriter
 from patternlake.delta_tables.tables.events import EventsReader
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.maintain import few_attributes
 from patternlake.udfs.attributes import attribute_columns, column_of
 from patternlake.udfs.language.predicate.columns import value_type

@@ -23,10 +23,10 @@ from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.jobs.batches.contexts import in_own_session, in_own_session_when_needed
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import AgeRule, Configuration
-from patternlake.jobs.contexts import in_own_session, in_own_session_when_needed
 from patternlake.jobs.maintain.attribute_counts import describe
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.sketch.sizing.sizes import Sizing
 

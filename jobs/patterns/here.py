@@ -19,7 +19,7 @@ from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.spark.told_by_tasks import Observed
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.pattern_state import keeps_anew
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.patterns.carried import carried_here
 from patternlake.udfs.kept_attributes import keep_attributes
 from patternlake.udfs.kleene.batch import BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows

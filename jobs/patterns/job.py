@@ -25,13 +25,13 @@ from patternlake.delta_tables.tables.observed_selectivities import ObservedSelec
 from patternlake.delta_tables.tables.pattern_state import keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.writing.row_files import TaskRows
+from patternlake.jobs.batches.contexts import in_own_session_when_needed
+from patternlake.jobs.batches.following import Work, follow, next_batch
 from patternlake.jobs.batches.made_rows import keep
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import PatternConfiguration
-from patternlake.jobs.contexts import in_own_session_when_needed
-from patternlake.jobs.following import Work, follow, next_batch
 from patternlake.jobs.patterns.carried import carried_after
 from patternlake.jobs.patterns.here import MATCHES, STATE, FewEvents, Found
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError, StateError
 from patternlake.udfs.kleene.batch import ADVANCED, BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit

@@ -27,17 +27,17 @@ from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.machine_transitions import MOVE_COLUMNS
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
+from patternlake.jobs.batches.contexts import in_own_session
+from patternlake.jobs.batches.following import Work, follow, next_batch
 from patternlake.jobs.batches.made_rows import MadeRows
 from patternlake.jobs.batches.partitioned import PartitionWork, make
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import SubscriptionConfiguration
-from patternlake.jobs.contexts import in_own_session
-from patternlake.jobs.following import Work, follow, next_batch
 from patternlake.jobs.machines.forecasts import KEPT, forecast_rows
 from patternlake.jobs.machines.forecasts import TABLE as FORECASTS
 from patternlake.jobs.machines.subscriptions import by_partition, check, check_measures_of, events_of, order_groups
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.waiting_times import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from patternlake.delta_tables.batches.phases import ROWS
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.progress.stages import Pass
-from patternlake.jobs.summary import Summary
 
 _SILENCE = 10.0
 """Seconds without a change that say nothing, however short the stage has been at work."""

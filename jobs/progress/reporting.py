@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from patternlake.delta_tables.batches.phases import ROWS, followed_by
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.progress.lines import Phase, line, write_summary
 from patternlake.jobs.progress.stages import TaggedStages, current_pass
-from patternlake.jobs.summary import Summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from patternlake.delta_tables.reading.visibility import published_rows, visible_
 from patternlake.delta_tables.schema import documents
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.delta_tables.tables.catalogue import TABLES
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.udfs.record_batches import rows_in_micros
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from patternlake.delta_tables.databases.opening import open_database, tell_new_l
 from patternlake.delta_tables.databases.writer_lease import held_lease
 from patternlake.delta_tables.reading.table_logs import Seen, UnreadableError, one_look
 from patternlake.delta_tables.tables.publications import PublicationsReader
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.progress.reporting import LoggedProgress, Progress, default_progress
 from patternlake.jobs.runs import side_by_side as sides
 from patternlake.jobs.runs.steps import ALL, JOBS, Step, check_backfill, find_waits, steps, stream_of
-from patternlake.jobs.summary import Summary
 from patternlake.jobs.terminal.messages import message
 from patternlake.udfs.errors import PatternLakeError
 

@@ -8,10 +8,10 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from patternlake.delta_tables.committing.database import Database
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.configuration.written import write_origin, write_section, write_stream, write_subscriptions
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError
 
 ALL = "all"

@@ -28,12 +28,12 @@ from patternlake.delta_tables.reading.worker_reader import Location, location_of
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.writing.row_files import TaskRows
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
+from patternlake.jobs.batches.contexts import in_own_session
+from patternlake.jobs.batches.following import Work, follow, next_batch
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import SketchConfiguration
-from patternlake.jobs.contexts import in_own_session
-from patternlake.jobs.following import Work, follow, next_batch
 from patternlake.jobs.sketch.planning import SAMPLE_EVENTS, Sparse, first_plan, next_sizes, tokens
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.sketch.batch import ROW_SCHEMA, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.sizing.sizes import Sizing
 

@@ -25,10 +25,10 @@ from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.tables.trend_vertices import TABLE, TrendVerticesReader, pane_ends
 from patternlake.delta_tables.writing.row_files import TaskRows
+from patternlake.jobs.batches.contexts import in_own_session, keep_evaluated
+from patternlake.jobs.batches.following import Work, follow, next_batch
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import TrendConfiguration
-from patternlake.jobs.contexts import in_own_session, keep_evaluated
-from patternlake.jobs.following import Work, follow, next_batch
-from patternlake.jobs.summary import Summary
 from patternlake.jobs.trends.panes import TASK_VERTICES, DealtPanes, deal_panes
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.batch import EDGES_SCHEMA

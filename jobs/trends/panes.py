@@ -23,7 +23,7 @@ from patternlake.delta_tables.reading.worker_reader import Location, location_of
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.writing.row_files import TaskRows
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.record_batches import columns_of

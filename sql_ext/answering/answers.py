@@ -16,7 +16,7 @@ from patternlake.sql_ext.answering import tasks
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from patternlake.sql_ext.lake import Lake
+    from patternlake.sql_ext.lakes.lake import Lake
 
 
 SPARSE = 4

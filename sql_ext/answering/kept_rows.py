@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.schema.partition_values import shown_text
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.partitions import PART, partition_texts
 
 if TYPE_CHECKING:

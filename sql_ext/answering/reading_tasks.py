@@ -17,7 +17,7 @@ from patternlake.udfs.equal_shares import equal_shares
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from patternlake.sql_ext.lake import Lake
+    from patternlake.sql_ext.lakes.lake import Lake
 
 Reading = Callable[[DirectReader, Sequence[tuple[int, int]]], Iterable[pa.Table]]
 """What one task does: from a reader and its ranges to rows of the answer, some at a time."""

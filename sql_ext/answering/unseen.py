@@ -10,15 +10,15 @@ import pyarrow.compute as pc
 
 from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.schema.layout import KEY
+from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.user_warnings import warn_user
-from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.udfs.published import NameCount
 from patternlake.udfs.unseen_names import MOST_NAMES, unseen_names, unseen_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from patternlake.sql_ext.lake import Lake
+    from patternlake.sql_ext.lakes.lake import Lake
     from patternlake.udfs.requests import BatchRange
 
 

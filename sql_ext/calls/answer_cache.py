@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from patternlake.delta_tables.reading.file_cache import TableCache
     from patternlake.sql_ext.declarations.declaration import Answer, TableFunction
-    from patternlake.sql_ext.lake import Lake
+    from patternlake.sql_ext.lakes.lake import Lake
 
 _ANSWER = "answer"
 _Answered = TypeVar("_Answered")

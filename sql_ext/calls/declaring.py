@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from patternlake.sql_ext.calls.registering import call, call_for_value
 from patternlake.sql_ext.declarations.declaration import REQUIRED, Answer, Parameter, ScalarFunction, TableFunction
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 
 Int32 = Annotated[int, "INT"]
 """A whole number that SQL takes as INT."""

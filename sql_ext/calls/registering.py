@@ -24,8 +24,8 @@ from patternlake.sql_ext.declarations.arguments import STREAM, SqlArguments, bin
 from patternlake.sql_ext.declarations.declaration import RowsFunction, ScalarFunction, TableFunction
 from patternlake.sql_ext.declarations.over_tables import lake_over
 from patternlake.sql_ext.declarations.table_arguments import OrderedRows, is_table, plan_over, read_terms, rows_apart
-from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.lakes.enabled import lake_of_object
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.row_patterns.parsing import put_parser
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.sql_ext.declarations.table_arguments import OrderedRows
-    from patternlake.sql_ext.lake import Lake
+    from patternlake.sql_ext.lakes.lake import Lake
 
 REQUIRED = object()
 """Stands for the default of a parameter that has none."""

@@ -22,7 +22,7 @@ from patternlake.delta_tables.gathering.snapshots import Snapshot
 from patternlake.delta_tables.schema.quoting import identifier, literal
 from patternlake.delta_tables.spark.spark_types import first_line
 from patternlake.sql_ext.declarations.table_arguments import OrderedRows, Term, as_column
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
 from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.language.predicate.columns import value_type

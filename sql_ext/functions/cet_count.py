@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, explicit
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.trends.trend_vertices import TrendCall, trend_call, with_ends
 from patternlake.udfs.measures.pattern_measures import refuse_measures
 from patternlake.udfs.record_batches import columns_of

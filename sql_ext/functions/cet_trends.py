@@ -21,9 +21,9 @@ from patternlake.sql_ext.answering import reading_tasks, tasks
 from patternlake.sql_ext.answering.reading_tasks import place_of
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, explicit
+from patternlake.sql_ext.declarations.measured_rows import names_found, with_measures
 from patternlake.sql_ext.functions.cet_count import count_by_tasks
-from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.measured_rows import names_found, with_measures
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.trends.trend_vertices import TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.equal_shares import equal_shares

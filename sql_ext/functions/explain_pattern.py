@@ -27,7 +27,7 @@ from patternlake.sql_ext.functions.match_pattern import (
     find_seen,
     reads_of,
 )
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.kleene.plans.judged_conditions import observed_in
 from patternlake.udfs.kleene.plans.observations import Seen
 from patternlake.udfs.kleene.query import KleenePattern

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from patternlake.sql_ext.calls.declaring import Int32, table_function
 from patternlake.sql_ext.declarations.declaration import Answer, schema_of
 from patternlake.sql_ext.functions.match_groups import answer_from_events, reads_of
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.arguments import given_or
 from patternlake.udfs.groups.members import check_best, members_in
 from patternlake.udfs.groups.request import DEFAULT_BEST, GroupsReads

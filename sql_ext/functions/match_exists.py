@@ -19,9 +19,9 @@ from patternlake.delta_tables.reading.state_reader import Condition, StateReader
 from patternlake.delta_tables.reading.worker_reader import Location, reader_at
 from patternlake.sql_ext.answering.reading_tasks import place_of
 from patternlake.sql_ext.calls.declaring import declaration_of, scalar_function
-from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.sketch_descent import Place, descend
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.sketches import exact_existence
+from patternlake.sql_ext.sketches.sketch_descent import Place, descend
 from patternlake.sql_ext.sketches.sketch_existence import anywhere
 from patternlake.udfs.arguments import given_or
 from patternlake.udfs.errors import ArgumentError, PatternLakeError

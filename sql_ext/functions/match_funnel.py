@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from patternlake.delta_tables.gathering.gather import Gather
 from patternlake.delta_tables.schema.layout import KEY
 from patternlake.sql_ext.answering.answers import Dealt, answer_in_parts
+from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.stream_facts import facts_of
 from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
 from patternlake.sql_ext.calls.declaring import Int32, table_function
 from patternlake.sql_ext.declarations.declaration import Answer, schema_of
-from patternlake.sql_ext.event_conditions import event_conditions
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.funnels.request import DEFAULT_MODE, DEFAULT_NEXT, FunnelRequest, check_request
 from patternlake.udfs.funnels.result import merge
 from patternlake.udfs.funnels.task import parts_of_partitions

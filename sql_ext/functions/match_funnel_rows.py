@@ -14,7 +14,7 @@ from patternlake.sql_ext.answering.unseen import tell_unseen_key
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, schema_of
 from patternlake.sql_ext.functions.match_funnel import gather_partitions, reads_of, stream_key
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.funnels.request import DEFAULT_MODE
 from patternlake.udfs.funnels.task import rows_of_partitions
 from patternlake.udfs.record_batches import columns_of

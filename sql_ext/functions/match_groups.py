@@ -19,12 +19,12 @@ from patternlake.delta_tables.reading.state_reader import between
 from patternlake.delta_tables.reading.visibility import visible_rows
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, answer
+from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.kept_rows import read_kept_rows
 from patternlake.sql_ext.answering.stream_facts import facts_of
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, schema_of
-from patternlake.sql_ext.event_conditions import event_conditions
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.groups.request import GroupsReads, GroupsRequest, KeptGroups, check_request
 from patternlake.udfs.groups.task import groups_of_partitions

@@ -24,14 +24,14 @@ from patternlake.delta_tables.spark.measure_columns import check_names
 from patternlake.delta_tables.spark.told_by_tasks import FromTasks
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart, leave_little
+from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer
-from patternlake.sql_ext.event_conditions import event_conditions
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.declarations.measured_rows import found_schema, names_found, with_measures
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.lakes.learning import from_tasks
-from patternlake.sql_ext.measured_rows import found_schema, names_found, with_measures
 from patternlake.sql_ext.patterns.around_anchors import around_anchors
 from patternlake.sql_ext.patterns.kept_patterns import KeptPattern, whole_or_kept
 from patternlake.sql_ext.patterns.spark_definitions import with_definitions

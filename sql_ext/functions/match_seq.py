@@ -13,10 +13,10 @@ from patternlake.delta_tables.spark.measure_columns import check_names
 from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
 from patternlake.sql_ext.calls.declaring import Int32, table_function
 from patternlake.sql_ext.declarations.declaration import Answer
-from patternlake.sql_ext.exact_sequences import COLUMNS, events_that_matter, exact_rows
-from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.measured_rows import with_measures
-from patternlake.sql_ext.sketch_descent import descend
+from patternlake.sql_ext.declarations.measured_rows import with_measures
+from patternlake.sql_ext.lakes.lake import Lake
+from patternlake.sql_ext.sketches.exact_sequences import COLUMNS, events_that_matter, exact_rows
+from patternlake.sql_ext.sketches.sketch_descent import descend
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.published import NameCount
 from patternlake.udfs.sequences.lent_patterns import compile_asked

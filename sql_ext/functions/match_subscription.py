@@ -15,8 +15,8 @@ from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.kept_rows import read_kept_rows
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer
-from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.measured_rows import with_measures
+from patternlake.sql_ext.declarations.measured_rows import with_measures
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.patterns.bound_events import with_events
 from patternlake.udfs.machines.request import check_request
 

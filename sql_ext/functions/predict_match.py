@@ -17,7 +17,7 @@ from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, answer
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, schema_of
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.machines.passing_time import rows_read, standing_rows
 from patternlake.udfs.machines.request import MOVE_NAMES, check_request, forecast
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from patternlake.sql_ext.answering.unseen import tell_unseen
 from patternlake.sql_ext.calls.declaring import Int32, table_function
 from patternlake.sql_ext.declarations.declaration import Answer
-from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.sketch_descent import claims_to_expect, nodes_below, tops_hit
+from patternlake.sql_ext.lakes.lake import Lake
+from patternlake.sql_ext.sketches.sketch_descent import claims_to_expect, nodes_below, tops_hit
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.sketch.answer_error import answer_error
 from patternlake.udfs.sketch.reads import check_request

@@ -20,7 +20,7 @@ from patternlake.delta_tables.reading.spark_reader import SparkReader
 from patternlake.delta_tables.reading.state_reader import Condition, Fold, ListedFiles, Made, StateReader
 from patternlake.delta_tables.reading.table_logs import Seen, UnreadableError, one_look
 from patternlake.delta_tables.schema.locations import as_delta_rs, plain
-from patternlake.sql_ext.lake import READER, Lake, in_own_session
+from patternlake.sql_ext.lakes.lake import READER, Lake, in_own_session
 from patternlake.sql_ext.lakes.learning import Learned
 from patternlake.sql_ext.lakes.size_settings import read_size
 from patternlake.udfs.errors import ArgumentError, StateError

@@ -8,7 +8,7 @@ from dataclasses import replace
 from patternlake.delta_tables.gathering.gather import Gather
 from patternlake.delta_tables.reading.state_reader import Condition, among
 from patternlake.sql_ext.answering.answers import collect_apart
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.events import micros
 from patternlake.udfs.kleene.anchors import find_anchors
 from patternlake.udfs.kleene.query import KleenePattern

@@ -15,10 +15,10 @@ from patternlake.delta_tables.reading.state_reader import Condition, between
 from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.writing.arrow_rows import arrow_schema
 from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.event_conditions import event_conditions, in_blocks
 from patternlake.sql_ext.declarations.declaration import schema_of
-from patternlake.sql_ext.event_conditions import event_conditions, in_blocks
-from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.measured_rows import found_schema
+from patternlake.sql_ext.declarations.measured_rows import found_schema
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.attributes import attribute_columns, is_attribute, stored_type, type_of
 from patternlake.udfs.blocks import block_of
 from patternlake.udfs.errors import ArgumentError

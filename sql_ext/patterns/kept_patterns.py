@@ -27,11 +27,11 @@ from patternlake.delta_tables.spark.measure_columns import needed_schema
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
+from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.declarations.declaration import explicit
-from patternlake.sql_ext.event_conditions import event_conditions
-from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.measured_rows import names_found
+from patternlake.sql_ext.declarations.measured_rows import names_found
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.kleene.batch import open_rows
 from patternlake.udfs.kleene.kept_request import answers, carried_at, check_query, ingested_at, pattern_at, whole_call
 from patternlake.udfs.kleene.merged import merge_matches

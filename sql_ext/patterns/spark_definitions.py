@@ -19,7 +19,7 @@ from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.spark.spark_types import first_line
 from patternlake.sql_ext.answering.stream_facts import StreamFacts
 from patternlake.sql_ext.declarations.over_tables import lake_of_events
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.attributes import column_of, types_of_attributes
 from patternlake.udfs.errors import PatternError, PredicateError
 from patternlake.udfs.language.predicate.predicates import parse_predicate

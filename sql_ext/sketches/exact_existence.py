@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from patternlake.delta_tables.gathering.snapshots import Publications, Snapshot
 from patternlake.delta_tables.reading.state_reader import among
-from patternlake.sql_ext.exact_sequences import (
+from patternlake.sql_ext.lakes.lake import Lake
+from patternlake.sql_ext.sketches.exact_sequences import (
     columns_read,
     conditions,
     events_that_matter,
@@ -23,8 +24,7 @@ from patternlake.sql_ext.exact_sequences import (
     matched_here,
     too_many_events,
 )
-from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.sketch_descent import Place, descend
+from patternlake.sql_ext.sketches.sketch_descent import Place, descend
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.measures.pattern_measures import refuse_measures
 from patternlake.udfs.record_batches import columns_of

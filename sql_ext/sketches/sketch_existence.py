@@ -11,7 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.sql_ext.sketch_descent import Place, descend, nodes_below, tops_hit, tops_taking_part, tops_tell
+from patternlake.sql_ext.sketches.sketch_descent import (
+    Place,
+    descend,
+    nodes_below,
+    tops_hit,
+    tops_taking_part,
+    tops_tell,
+)
 from patternlake.udfs.sketch.reads import SketchReads
 from patternlake.udfs.sketch.result import exists
 

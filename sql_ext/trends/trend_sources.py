@@ -23,7 +23,7 @@ from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.vertex_rows import SIDES, VALUES, Layout, vertex_rows
 
 if TYPE_CHECKING:
-    from patternlake.sql_ext.lake import Lake
+    from patternlake.sql_ext.lakes.lake import Lake
 
 STORED = ("pane", PART, "key", "position", "time", "term", *SIDES)
 """The columns of a vertex."""

@@ -25,12 +25,12 @@ from patternlake.delta_tables.reading.state_reader import Condition, StateReader
 from patternlake.delta_tables.reading.visibility import visible_rows
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, by_tasks, collect_apart
+from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.reading_tasks import deal_ranges, place_of
 from patternlake.sql_ext.answering.stream_facts import facts_of
 from patternlake.sql_ext.answering.unseen import tell_unseen
 from patternlake.sql_ext.declarations.declaration import explicit
-from patternlake.sql_ext.event_conditions import event_conditions
-from patternlake.sql_ext.lake import MAX_TREND_EVENTS
+from patternlake.sql_ext.lakes.lake import MAX_TREND_EVENTS
 from patternlake.sql_ext.trends.trend_sources import EventVertices, KeptVertices, VertexSource
 from patternlake.udfs.arrays import IntArray, repeat_between
 from patternlake.udfs.equal_shares import equal_shares
@@ -47,7 +47,7 @@ from patternlake.udfs.trends.text_request import check_text, is_text, names_aske
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from patternlake.sql_ext.lake import Lake
+    from patternlake.sql_ext.lakes.lake import Lake
 
 Kernel = Callable[[TrendsRequest, Mapping[str, pa.Array]], pa.Table]
 """From a request and the columns of vertices, as `VerticesRead.spread` gives them, to rows."""

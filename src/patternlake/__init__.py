@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from patternlake.jobs.batches.summary import Summary
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.progress.reporting import Progress
     from patternlake.jobs.reports.status import ObjectStatus
     from patternlake.jobs.starter.checked import Checked
-    from patternlake.jobs.summary import Summary
     from patternlake.sql_ext import plots as plot
     from patternlake.sql_ext.functions.cet_aggregate import cet_aggregate
     from patternlake.sql_ext.functions.cet_count import cet_count

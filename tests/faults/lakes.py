@@ -25,8 +25,8 @@ from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.runs import running
-from patternlake.jobs.summary import Summary
 from patternlake.jobs.terminal.messages import message
 from tests.faults.interrupted import Writes
 from tests.faults.steps import QUERY, STEPS, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patternlake.delta_tables.batches import batch_rows
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.ingest import bringing
 from patternlake.jobs.sources import text_files
 from tests.faults.interrupted import Writes

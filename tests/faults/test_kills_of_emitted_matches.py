@@ -10,9 +10,9 @@ import yaml
 from pyspark.sql import SparkSession
 
 from patternlake.delta_tables.databases.opening import open_database
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.runs import running
-from patternlake.jobs.summary import Summary
 from tests.faults.interrupted import KilledError, Writes
 
 pytestmark = pytest.mark.slow

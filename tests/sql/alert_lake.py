@@ -10,9 +10,9 @@ from sql.machine_lake import MachineStream, bindings
 from sql.sketch_lake import DATABASE, E, SketchLake
 
 from patternlake.delta_tables.schema.quoting import literal
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.runs.running import run
-from patternlake.jobs.summary import Summary
 
 
 class AlertStream(MachineStream):

@@ -11,9 +11,9 @@ from sql.small_tables import asked
 
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.schema.stream_names import candidates
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import Configuration, StreamConfiguration
 from patternlake.jobs.ingest.job import ingest
-from patternlake.jobs.summary import Summary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

@@ -10,9 +10,9 @@ import yaml
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call
 
 from patternlake.delta_tables.schema.quoting import literal
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.runs.running import run
-from patternlake.jobs.summary import Summary
 
 _OF_A_CALL = ("policy", "after_match", "params")
 

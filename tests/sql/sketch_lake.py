@@ -30,11 +30,11 @@ from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.delta_tables.tables.catalogue import TABLES
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.runs.running import run
-from patternlake.jobs.summary import Summary
 from patternlake.jobs.terminal.messages import message
-from patternlake.sql_ext.lake import DRIVER_BYTES
+from patternlake.sql_ext.lakes.lake import DRIVER_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

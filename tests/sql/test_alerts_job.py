@@ -19,7 +19,7 @@ from webhook_receiver import Receiver, receiving
 
 from patternlake.delta_tables.batches import retention
 from patternlake.delta_tables.writing import writes
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.reports.status import status
 from patternlake.jobs.runs.running import run
 from patternlake.udfs.errors import ConfigurationError, StateError

@@ -15,8 +15,8 @@ from sql.trend_lake import shared as shared_trends
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.sql_ext.calls.answer_cache import forget
 from patternlake.sql_ext.functions import cet_trends
-from patternlake.sql_ext.lake import READER
 from patternlake.sql_ext.lakes.enabled import lake_of
+from patternlake.sql_ext.lakes.lake import READER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from sql.sketch_lake import E
 from sql.trend_lake import TrendLake, shared
 
 from patternlake.delta_tables.schema.quoting import literal
-from patternlake.sql_ext.lake import DRIVER_BYTES
+from patternlake.sql_ext.lakes.lake import DRIVER_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,8 +16,8 @@ from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.layout import lie_by_key
 from patternlake.jobs.ingest import prepared_rows
 from patternlake.sql_ext.calls.answer_cache import forget
-from patternlake.sql_ext.lake import DRIVER_BYTES
 from patternlake.sql_ext.lakes.enabled import lake_of
+from patternlake.sql_ext.lakes.lake import DRIVER_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.tables.events import TABLE as EVENTS
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.delta_tables.writing import writes
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.ingest import bringing
 from patternlake.jobs.sources import text_files
 from tests.sql.ingesting import Lake

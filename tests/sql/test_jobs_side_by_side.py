@@ -17,10 +17,10 @@ from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.writing import writes
 from patternlake.delta_tables.writing.writes import append
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.runs import running
 from patternlake.jobs.runs import steps as job_steps
-from patternlake.jobs.summary import Summary
 from tests.faults.lakes import frame_texts
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from patternlake.delta_tables.reading.spark_reader import SparkReader
 from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities, read_observations
-from patternlake.jobs import few
-from patternlake.sql_ext.lake import LEARN
+from patternlake.jobs.batches import few
 from patternlake.sql_ext.lakes import enabled
 from patternlake.sql_ext.lakes.enabled import lake_of
+from patternlake.sql_ext.lakes.lake import LEARN
 from patternlake.sql_ext.lakes.learning import Learned
 from patternlake.udfs.kleene.plans.observations import JudgedCondition, Observation
 

@@ -11,7 +11,7 @@ from sql.machine_lake import MachineStream
 from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared
 
 from patternlake.jobs.terminal.messages import message
-from patternlake.sql_ext.lake import DRIVER_BYTES
+from patternlake.sql_ext.lakes.lake import DRIVER_BYTES
 from patternlake.udfs.errors import ConfigurationError
 
 SPEC = "s1 ; s2 @(t(s2)-t(s1) < 3 SEC) ; s3 @(t(s3)-t(s1) < 6 SEC) @(t(s3)-t(s2) > 3 SEC)"

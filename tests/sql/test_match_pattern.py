@@ -15,7 +15,7 @@ from naive.kleene_random import KEYWORDS as WORDS
 from naive.kleene_random import TYPES, Pattern, random_events, random_plan
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, by_tasks, call, letters, moment, shared
 
-from patternlake.sql_ext.lake import REPLAN_FACTOR
+from patternlake.sql_ext.lakes.lake import REPLAN_FACTOR
 from patternlake.sql_ext.patterns import around_anchors
 from patternlake.udfs.errors import PatternError
 from patternlake.udfs.kleene import request

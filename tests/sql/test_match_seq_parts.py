@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sql.sketch_lake import Stream, shared
 
-from patternlake.sql_ext import exact_sequences
+from patternlake.sql_ext.sketches import exact_sequences
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.sketch.batch import PART_EVENTS
 

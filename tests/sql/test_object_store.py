@@ -31,7 +31,7 @@ given = json.loads(sys.argv[1])
 spark = patternlake.session(None, "local[2]", database=None, settings=given["settings"])
 spark.sparkContext.setLogLevel("ERROR")
 if given["by_tasks"]:
-    from patternlake.jobs import few
+    from patternlake.jobs.batches import few
     from patternlake.jobs.sources import text_files
     few.FEW_EVENTS = few.FEW_BYTES = text_files.FEW_BYTES = -1
 told = {"batches": sum(each.batches for each in patternlake.run(spark, given["conf"], given["jobs"]))}

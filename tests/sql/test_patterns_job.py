@@ -14,7 +14,7 @@ from sql.sketch_lake import DATABASE, E, SketchLake, by_tasks, call, letters, mo
 from patternlake.delta_tables.batches.retention import forget
 from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.quoting import literal
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.reports.status import status
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError, StateError
 from patternlake.udfs.kleene import request

@@ -17,10 +17,10 @@ from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call, shared, worke
 import patternlake
 from patternlake.jobs.terminal.messages import message
 from patternlake.sql_ext import enabling
-from patternlake.sql_ext import lake as lakes
 from patternlake.sql_ext.calls import registering
 from patternlake.sql_ext.calls.declaring import declaration_of
 from patternlake.sql_ext.declarations.declaration import Answer, TableFunction
+from patternlake.sql_ext.lakes import lake as lakes
 from patternlake.sql_ext.lakes.enabled import CACHE_BYTES
 from patternlake.udfs.errors import ArgumentError, PatternSyntaxError
 

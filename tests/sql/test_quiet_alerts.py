@@ -17,7 +17,7 @@ from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared
 
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.delta_tables.schema.timestamps import to_micros
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.reports.status import status
 from tests.faults.interrupted import KilledError, Writes
 

@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 
 import patternlake
 from patternlake.delta_tables.committing.database import Database
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.command_line import answers, commands, local_spark
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.runs import running
 from patternlake.jobs.runs import steps as job_steps
-from patternlake.jobs.summary import Summary
 from patternlake.jobs.terminal.messages import message
 from patternlake.udfs.errors import ArgumentError, ConfigurationError, PatternSyntaxError, StateError
 

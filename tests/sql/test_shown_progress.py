@@ -11,7 +11,7 @@ from rich.console import Console
 
 import patternlake
 from patternlake.delta_tables.committing import sessions
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.ingest import bringing
 from patternlake.jobs.progress import reporting
 from patternlake.jobs.progress.reporting import ShownProgress

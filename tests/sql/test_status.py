@@ -26,7 +26,7 @@ from patternlake.delta_tables.schema.stream_names import candidates
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.delta_tables.writing import direct_writer
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.reports.status import ObjectStatus, status, status_without_spark
 from patternlake.jobs.reports.status_sources import sizes_by_logs, sizes_by_spark

@@ -13,12 +13,12 @@ import pytest
 from sql.small_world import JOBS, NAMES, QUESTIONS, World
 
 from patternlake.delta_tables.databases import opening
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.maintain import attribute_counts
 from patternlake.jobs.runs import steps
 from patternlake.jobs.sources import text_files
 from patternlake.sql_ext import functions
-from patternlake.sql_ext.lake import DRIVER_BYTES, READER
+from patternlake.sql_ext.lakes.lake import DRIVER_BYTES, READER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

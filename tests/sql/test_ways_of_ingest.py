@@ -23,7 +23,7 @@ from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.committing.sessions import temporary_settings
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.writing import writes
-from patternlake.jobs import few
+from patternlake.jobs.batches import few
 from patternlake.jobs.ingest import bringing, ordering, spilling, writing
 from patternlake.jobs.sources import places, text_files
 from patternlake.jobs.starter.checking import check

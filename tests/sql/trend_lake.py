@@ -17,9 +17,9 @@ from sql.small_tables import asked
 import patternlake
 from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.quoting import literal
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.runs.running import run
-from patternlake.jobs.summary import Summary
 
 if TYPE_CHECKING:
     import pytest

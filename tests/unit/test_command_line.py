@@ -19,12 +19,12 @@ import pytest
 from rich.console import Console
 
 import patternlake
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.command_line import commands, local_spark
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.progress.reporting import ShownProgress
 from patternlake.jobs.runs import steps as job_steps
 from patternlake.jobs.runs.steps import JOBS
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, StateError
 
 CONFIGURATION = """

@@ -16,7 +16,7 @@ from patternlake.sql_ext.calls import declaring
 from patternlake.sql_ext.calls.declaring import Int32, declaration_of, scalar_function, table_function
 from patternlake.sql_ext.declarations.declaration import Answer, ScalarFunction, TableFunction
 from patternlake.sql_ext.functions import NAMES
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.warming import WARMED
 
 

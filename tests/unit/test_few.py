@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from patternlake.jobs.few import in_partition_order
+from patternlake.jobs.batches.few import in_partition_order
 from patternlake.jobs.ingest.steps import of_last_steps
 
 PART = pa.list_(pa.string())

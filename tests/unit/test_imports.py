@@ -32,18 +32,6 @@ ROOMS = {
     ),
 }  # fmt: skip
 """Of a folder, each above those that it imports nothing of."""
-BESIDE_THEIR_ROOMS = {
-    "jobs.contexts": "batches",
-    "jobs.few": "batches",
-    "jobs.following": "batches",
-    "jobs.summary": "batches",
-    "sql_ext.event_conditions": "answering",
-    "sql_ext.exact_sequences": "sketches",
-    "sql_ext.lake": "lakes",
-    "sql_ext.measured_rows": "declarations",
-    "sql_ext.sketch_descent": "sketches",
-}
-"""Files that belong to a room and lie beside it."""
 MAY_IMPORT = {
     "udfs": {"udfs"},
     "delta_tables": {"udfs", "delta_tables"},
@@ -91,7 +79,7 @@ def test_every_room_imports_those_above_it_alone(folder: str) -> None:
 
     def place_of(name: str) -> int:
         first = name.split(".")[2]
-        return rooms.index(first if first in rooms else BESIDE_THEIR_ROOMS.get(f"{folder}.{first}", BESIDE))
+        return rooms.index(first if first in rooms else BESIDE)
 
     wrong = {
         f"{path.relative_to(ROOT)}: {name}"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.runs import running, side_by_side
 from patternlake.jobs.runs import steps as job_steps
 from patternlake.jobs.runs.steps import Step
-from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, StateError
 
 CONFIGURATION = """

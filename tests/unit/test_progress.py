@@ -14,10 +14,10 @@ import pytest
 from rich.console import Console
 
 from patternlake.delta_tables.batches import phases
+from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.progress.lines import Phase, clock, line
 from patternlake.jobs.progress.reporting import ShownProgress
 from patternlake.jobs.progress.stages import Pass, Stage, current_pass
-from patternlake.jobs.summary import Summary
 
 
 def stage(number: int, status: str = "ACTIVE", tasks: int = 4, done: int = 0, **counts: Any) -> Stage:

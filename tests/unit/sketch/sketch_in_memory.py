@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from patternlake.delta_tables.reading.file_choice import truth
 from patternlake.delta_tables.reading.state_reader import Condition, Fold
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.kept_attributes import read_attributes
 from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.sequences.lent_patterns import compile_asked

@@ -12,7 +12,7 @@ from naive import sketch_matching as naive
 from naive.sketch_cases import POLICIES, compiled, random_pattern
 from unit.sketch.sketch_in_memory import LEAF, Tree
 
-from patternlake.sql_ext.sketch_descent import descend, nodes_below, tops_hit
+from patternlake.sql_ext.sketches.sketch_descent import descend, nodes_below, tops_hit
 from patternlake.sql_ext.sketches.sketch_existence import anywhere
 from patternlake.udfs.sketch.reads import SketchReads
 from patternlake.udfs.sketch.result import answer, exists

@@ -11,8 +11,7 @@ from naive import sketch_matching as naive
 from naive.sketch_cases import random_conditions, random_events, random_pattern
 from unit.sketch.sketch_in_memory import Tree
 
-from patternlake.sql_ext import exact_sequences
-from patternlake.sql_ext.sketches import exact_existence
+from patternlake.sql_ext.sketches import exact_existence, exact_sequences
 from patternlake.udfs import blocks
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.sketch import result

@@ -17,9 +17,8 @@ from naive.kleene import Event
 from naive.kleene_random import TYPES, Language, random_events
 from unit.sketch.sketch_in_memory import Tree
 
-from patternlake.sql_ext import exact_sequences
-from patternlake.sql_ext.exact_sequences import events_that_matter, matched_here
-from patternlake.sql_ext.sketches import exact_existence
+from patternlake.sql_ext.sketches import exact_existence, exact_sequences
+from patternlake.sql_ext.sketches.exact_sequences import events_that_matter, matched_here
 from patternlake.udfs import blocks
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError, UnsupportedOperatorError
 from patternlake.udfs.kleene.plans.costs import Statistics

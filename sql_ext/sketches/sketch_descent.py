@@ -27,7 +27,7 @@ from patternlake.udfs.sketch.request import SketchRequest
 from patternlake.udfs.sketch.segment_order import taking_part
 
 if TYPE_CHECKING:
-    from patternlake.sql_ext.lake import Lake
+    from patternlake.sql_ext.lakes.lake import Lake
 
 _NODE = ("level", "k", "node", "ones", "pos_lo", "pos_hi", "time_lo", "time_hi", "topmost", "bits")
 _KEYS = "keys"

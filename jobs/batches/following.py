@@ -15,7 +15,7 @@ from patternlake.delta_tables.batches.resume import wrote_nothing
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.schema import documents
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.jobs.summary import Summary
+from patternlake.jobs.batches.summary import Summary
 from patternlake.udfs.errors import StateError
 
 logger = logging.getLogger(__name__)

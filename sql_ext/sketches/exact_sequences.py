@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from patternlake.delta_tables.gathering.gather import Gather
 from patternlake.delta_tables.reading.state_reader import Condition, StateReader, list_touched
 from patternlake.sql_ext.answering.answers import SPARSE, Dealt, by_tasks, leave_little
-from patternlake.sql_ext.event_conditions import event_conditions, in_blocks
-from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.measured_rows import found_schema
-from patternlake.sql_ext.sketch_descent import Place, descend, shown_in
+from patternlake.sql_ext.answering.event_conditions import event_conditions, in_blocks
+from patternlake.sql_ext.declarations.measured_rows import found_schema
+from patternlake.sql_ext.lakes.lake import Lake
+from patternlake.sql_ext.sketches.sketch_descent import Place, descend, shown_in
 from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
