@@ -31,11 +31,6 @@ def few_events(db: Database, count: int, *, light: int = 1) -> bool:
     return db.direct is not None and count <= light * FEW_EVENTS
 
 
-def most_here(db: Database) -> int:
-    """So many events of a batch the driver takes in for itself, at most."""
-    return 0 if db.direct is None else FEW_EVENTS
-
-
 def few_bytes(db: Database, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
     """Whether the driver reads rows of a table, or some of their columns, for itself."""
     if db.direct is None:

@@ -24,7 +24,6 @@ from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.events import EventsReader
-from patternlake.jobs.batches import few
 from patternlake.jobs.ingest import repeats
 from patternlake.jobs.ingest.chunks import keep_chunks
 from patternlake.jobs.ingest.prepared_rows import Total
@@ -175,7 +174,7 @@ def backfill(
     parts = [_lay_out_events(there, columns, taken), taken, *(_lay_out_refused(rows, taken) for rows in left)]
     phases.at("reading")
     with keep_chunks(reduce(DataFrame.unionAll, parts)) as kept:
-        rows = kept.here_if_few(few.most_here(db))
+        rows = kept.here_if_few(db)
         counted = dict(rows.totals)
         good = counted.pop(None, Total())
         refused = sum(total.rows for total in counted.values())

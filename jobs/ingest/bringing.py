@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.writing.row_files import on_one_disk
-from patternlake.jobs.batches import few
 from patternlake.jobs.ingest import spilling
 from patternlake.jobs.ingest.chunks import Chunk, KeptChunks, keep_chunks
 from patternlake.jobs.sources.text_files import are_few
@@ -34,7 +33,7 @@ def choose_place(
     """
 
     def keep(rows: DataFrame) -> Chunk | KeptChunks:
-        return stack.enter_context(keep_chunks(rows)).here_if_few(few.most_here(db))
+        return stack.enter_context(keep_chunks(rows)).here_if_few(db)
 
     if db.direct is not None and source.kind in ("csv", "json") and files and are_few(files):
         return lambda rows: Chunk.of(rows.toArrow())

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from patternlake.delta_tables.writing.arrow_rows import arrow_schema
 from patternlake.delta_tables.writing.row_files import TaskRows
+from patternlake.jobs.batches import few
 from patternlake.jobs.batches.contexts import keep_evaluated
 from patternlake.jobs.ingest import ordering, prepared_rows, ties
 from patternlake.jobs.ingest.prepared_rows import Total
@@ -26,10 +27,12 @@ from patternlake.udfs.record_batches import BATCH_ROWS, as_blob, rows_in, tables
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from patternlake.delta_tables.committing.database import Database
+
 PORTION, ROWS = "portion", "rows"
 _DEALT = pa.schema([(PORTION, pa.int32()), (ROWS, pa.binary())])
 _TIED_ROWS = 4_000_000
-"""Rows of which a task counts the tied ones."""
+"""Rows of which the tied ones are counted at once."""
 _CHUNK_ROWS, _CHUNK_BYTES = 200_000, 32 << 20
 
 
@@ -70,7 +73,11 @@ class Chunk:
 
     def count_ties(self) -> int:
         """Count the accepted rows that are tied, see `ties`."""
-        return ties.count_tied(self.tied)
+        if self.tied.num_rows <= _TIED_ROWS:
+            return ties.count_tied(self.tied)
+        parts = -(-self.tied.num_rows // _TIED_ROWS)
+        part = ties.part_of(self.tied, parts)
+        return sum(ties.count_tied(self.tied.filter(pa.array(part == number))) for number in range(parts))
 
     @classmethod
     def of(cls, prepared: pa.Table, one_in: int = ordering.SAMPLED) -> Chunk:
@@ -140,9 +147,9 @@ class KeptChunks:
         dealt = self.deal("tied", partial(ties.part_of, parts=parts), parts)
         return sum(row["tied"] for row in dealt.mapInArrow(run, "tied BIGINT").collect())
 
-    def here_if_few(self, most: int) -> Chunk | KeptChunks:
-        """All rows in the driver's process, as one chunk, where they are no more than so many."""
-        if sum(total.rows for total in self.totals.values()) > most:
+    def here_if_few(self, db: Database) -> Chunk | KeptChunks:
+        """All rows in the driver's process, as one chunk, where it takes in so many for itself."""
+        if not few.few_events(db, sum(total.rows for total in self.totals.values())):
             return self
         return Chunk(*self.collect(*COLUMNS))
 

@@ -26,7 +26,6 @@ from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.jobs.batches import few
 from patternlake.jobs.batches.contexts import in_own_session
 from patternlake.jobs.batches.following import refuse_changes
 from patternlake.jobs.batches.summary import Summary
@@ -145,7 +144,7 @@ class _Batch:
         db, first = self.db, 0 if self.last is None else self.last.source_to
         phases.at("reading matches")
         with keep_chunks(self._events()) as kept:
-            rows = kept.here_if_few(few.most_here(db))
+            rows = kept.here_if_few(db)
             found = rows.totals.get(None, Total())
             batch = Batch.begin(
                 db,
