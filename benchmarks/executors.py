@@ -1,17 +1,22 @@
 """Jobs and questions of a cluster with one executor and with two, a core each: seconds, and whose CPU seconds.
 
 ``python -m benchmarks.executors [events]`` prints a line of JSON for each number of executors: `ingest`, the job
-`predict` with the subscriptions of `benchmarks.machines`, and `match_pattern` by key (the second of two calls). The
-master, the workers and the executors are processes of Spark's own ``local-cluster``; all files lie on one disk.
+`predict` with the subscriptions of `benchmarks.machines`, and `match_pattern` by key (the second of two calls); a first
+batch of ingest does not count. The master, the workers and the executors are processes of Spark's own
+``local-cluster``; all files lie on one disk.
 
-``executors`` is their part of the CPU seconds of all processes, theirs and the driver's, from the start of the session
-to its end. On two cores the driver takes its part from two executors, but hardly from one.
+Each executor, with its Python worker, runs on one core of its own; the driver on all. ``share`` is the executors' part
+of the CPU seconds of all processes, theirs and the driver's: of a step, and of all that is done, with the events that
+are made and the files that are merged. On two cores the driver takes its part from two executors, but hardly from one.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -22,11 +27,13 @@ from benchmarks.lakes import Lake, make_lake, new_folder
 from benchmarks.machines import subscriptions
 from benchmarks.measuring import seconds
 from benchmarks.questions import STREAM
-from benchmarks.sessions import ask, spark_session
+from benchmarks.sessions import ask, pin, spark_session
 from patternlake.jobs.predict.job import predict
 
 EXECUTORS = (1, 2)
 EVENTS = 10_000_000
+_WARM = 1_000_000
+"""Events that are taken in before, as all processes are new: half of what they do at first is to compile Spark."""
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _PATTERN = " ; ".join(frequent(3))
 _QUESTION = (
@@ -38,27 +45,45 @@ _QUESTION = (
 def measure(events: int, executors: int) -> dict[str, Any]:
     """The figures of one number of executors."""
     with new_folder(f"executors_{executors}") as folder, spark_session(folder, executors=executors) as spark:
-        lake = make_lake(spark, folder, events)
-        found = {"ingest": lake.seconds["ingest"], **_seconds(spark, lake)}
-        return {"executors": executors, "events": events, "seconds": found, "share": _share_of_executors()}
+        for core, executor in zip(sorted(os.sched_getaffinity(0)), _executors(), strict=False):
+            pin({core}, executor)
+        shares: dict[str, float] = {}
+        with _share("all", shares):
+            lake = make_lake(spark, folder, events + _WARM, warm=_WARM)
+            found = {"ingest": lake.seconds["ingest"], **_seconds(spark, lake, shares)}
+        return {"executors": executors, "events": events, "seconds": found, "share": shares}
 
 
-def _seconds(spark: SparkSession, lake: Lake) -> dict[str, float]:
+def _seconds(spark: SparkSession, lake: Lake, shares: dict[str, float]) -> dict[str, float]:
     asked = subscriptions()
-    found = {"predict": seconds(lambda: predict(lake.db, STREAM, asked))}
+    with _share("predict", shares):
+        found = {"predict": seconds(lambda: predict(lake.db, STREAM, asked))}
     ask(spark, _QUESTION)  # kernels are loaded, and workers started
-    return {**found, "match_pattern": seconds(lambda: ask(spark, _QUESTION))}
+    with _share("match_pattern", shares):
+        found["match_pattern"] = seconds(lambda: ask(spark, _QUESTION))
+    return found
 
 
-def _share_of_executors() -> float:
-    """The executors' part of the CPU seconds of this process and of all that it has started."""
+@contextmanager
+def _share(step: str, shares: dict[str, float]) -> Iterator[None]:
+    """Put down the executors' part of the CPU seconds that a step takes."""
+    before = _cpu_of_both()
+    yield
+    executors, driver = (end - begin for begin, end in zip(before, _cpu_of_both(), strict=True))
+    shares[step] = round(executors / (executors + driver), 3)
+
+
+def _cpu_of_both() -> tuple[float, float]:
+    """CPU seconds so far: of executors with their workers, and of this process with all else that it has started."""
     me = psutil.Process()
-    processes = [process for process in me.children(recursive=True) if process.status() != psutil.STATUS_ZOMBIE]
-    roots = [process for process in processes if any(_EXECUTOR in word for word in process.cmdline())]
-    theirs = {process.pid: process for root in roots for process in (root, *root.children(recursive=True))}
-    mine = {process.pid: process for process in (me, *processes) if process.pid not in theirs}
-    executors, driver = (sum(map(_cpu_seconds, group.values())) for group in (theirs, mine))
-    return round(executors / (executors + driver), 3)
+    theirs = {process.pid: process for root in _executors() for process in (root, *root.children(recursive=True))}
+    mine = [process for process in (me, *me.children(recursive=True)) if process.pid not in theirs]
+    return sum(map(_cpu_seconds, theirs.values())), sum(map(_cpu_seconds, mine))
+
+
+def _executors() -> list[psutil.Process]:
+    processes = [each for each in psutil.Process().children(recursive=True) if each.status() != psutil.STATUS_ZOMBIE]
+    return [process for process in processes if any(_EXECUTOR in word for word in process.cmdline())]
 
 
 def _cpu_seconds(process: psutil.Process) -> float:

@@ -39,7 +39,7 @@ def spark_session(
     if executors:
         settings["spark.executor.memory"] = f"{_EXECUTOR_MB}m"
     everywhere = os.sched_getaffinity(0)
-    _pin(set(sorted(everywhere)[:cores]))
+    pin(set(sorted(everywhere)[:cores]))
     if functions:
         spark = session(str(folder / "state"), master, settings=settings)
     else:
@@ -50,7 +50,7 @@ def spark_session(
         yield spark
     finally:
         spark.stop()
-        _pin(everywhere)
+        pin(everywhere)
 
 
 def ask(spark: SparkSession, text: str) -> list[Row]:
@@ -74,11 +74,11 @@ def driver_bytes(spark: SparkSession, text: str) -> int:
     return lake.reader.bytes_read - before
 
 
-def _pin(cores: set[int]) -> None:
-    """Let the threads of this process and of its children run on these cores only, and all that they start."""
-    me = psutil.Process()
-    for process in (me, *me.children(recursive=True)):
+def pin(cores: set[int], process: psutil.Process | None = None) -> None:
+    """Let the threads of a process (None: this) and of its children run on these cores only, and all they start."""
+    first = process or psutil.Process()
+    for each in (first, *first.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):
-            for thread in process.threads():
+            for thread in each.threads():
                 with suppress(ProcessLookupError):
                     os.sched_setaffinity(thread.id, cores)

@@ -30,7 +30,7 @@ from patternlake.delta_tables.tables.intents import Intent
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.writing import writes
 from patternlake.delta_tables.writing.arrow_rows import FewRows
-from patternlake.delta_tables.writing.row_files import RowPortions, TaskRows, WrittenByTasks, on_one_disk
+from patternlake.delta_tables.writing.row_files import RowPortions, TaskRows, WrittenByTasks
 from patternlake.udfs.attributes import is_attribute
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 from patternlake.udfs.partitions import same_partitions
@@ -320,9 +320,8 @@ class BatchRows:
         return self.database.commits(TABLES[table])
 
     def _takes_files(self, table: str) -> bool:
-        """Whether tasks write files of a table where the driver commits them."""
-        here = self.database.folder_on_disk is None or on_one_disk(self.database.spark)
-        return here and self._commits(table) is not None
+        """Whether tasks write files of a table: where the driver commits them."""
+        return self._commits(table) is not None
 
     def _values(self, table: str) -> dict[str, int]:
         """The columns that say whose rows they are, by name: those of this batch."""

@@ -32,12 +32,6 @@ _FILE_ROWS, _FILE_BYTES = sys.maxsize, 64 << 20
 """Rows that a task holds before it writes files of them: however many, and so many bytes."""
 
 
-def on_one_disk(spark: SparkSession) -> bool:
-    """Whether Spark's tasks write to the disk that the driver reads."""
-    master = str(spark.sparkContext.master)
-    return master.startswith("local") and not master.startswith("local-cluster")
-
-
 @dataclass(frozen=True)
 class RowPortions:
     """Rows that the driver makes portion by portion.

@@ -7,13 +7,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.tables.catalogue import TABLES
-from patternlake.delta_tables.writing.row_files import on_one_disk
 from patternlake.jobs.ingest import spilling
 from patternlake.jobs.ingest.chunks import Chunk, KeptChunks, keep_chunks
 from patternlake.jobs.sources.text_files import are_few
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from patternlake.delta_tables.committing.database import Database
     from patternlake.jobs.sources.source import Source
@@ -46,3 +45,9 @@ def choose_place(
 
         return spill
     return keep
+
+
+def on_one_disk(spark: SparkSession) -> bool:
+    """Whether Spark's tasks write to the disk that the driver reads."""
+    master = str(spark.sparkContext.master)
+    return master.startswith("local") and not master.startswith("local-cluster")

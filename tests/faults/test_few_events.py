@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patternlake.delta_tables.batches import batch_rows
+from patternlake.delta_tables.batches.batch_rows import BatchRows
 from patternlake.jobs.batches import few
 from patternlake.jobs.ingest import bringing
 from patternlake.jobs.sources import text_files
@@ -20,14 +20,14 @@ COMPARED = [pytest.param(step, id=step, marks=[] if step == "ingest" else [pytes
 def test_tasks_of_spark_write_what_the_driver_writes_of_few_events(
     history: History, step: str, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python tasks write files for themselves on a disk that they share with the driver; else Spark writes them."""
+    """Python tasks write files for themselves where the driver commits them; else Spark writes them."""
     given = STEPS[step]
     by_the_driver = history.after(step)
     monkeypatch.setattr(few, "FEW_EVENTS", -1)
     monkeypatch.setattr(few, "FEW_BYTES", -1)
     monkeypatch.setattr(text_files, "FEW_BYTES", -1)
-    for module in (bringing, batch_rows):
-        monkeypatch.setattr(module, "on_one_disk", lambda spark: writer == "tasks")
+    monkeypatch.setattr(bringing, "on_one_disk", lambda spark: writer == "tasks")
+    monkeypatch.setattr(BatchRows, "_takes_files", lambda rows, table: writer == "tasks")
     lake = history.copy(given.before)
     lake.prepare(given)
     with Writes().watched() as writes:
