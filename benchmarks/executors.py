@@ -1,8 +1,9 @@
 """Jobs and questions of a cluster with one executor and with two, a core each: seconds, and whose CPU seconds.
 
-``python -m benchmarks.executors [events]`` prints a line of JSON for each number of executors: `ingest`, the job
-`predict` with the subscriptions of `benchmarks.machines`, and `match_pattern` by key (the second of two calls); a first
-batch of ingest does not count. The master, the workers and the executors are processes of Spark's own
+``python -m benchmarks.executors [events]`` prints a line of JSON for each number of executors: `source`, which is Spark
+alone as it makes the events and writes them, and so the measure of what a second executor is worth here; `ingest`; the
+job `predict` with the subscriptions of `benchmarks.machines`; and `match_pattern` by key (the second of two calls). A
+first batch of ingest does not count. The master, the workers and the executors are processes of Spark's own
 ``local-cluster``; all files lie on one disk.
 
 Each executor, with its Python worker, runs on one core of its own; the driver on all. ``share`` is the executors' part
@@ -50,7 +51,8 @@ def measure(events: int, executors: int) -> dict[str, Any]:
         shares: dict[str, float] = {}
         with _share("all", shares):
             lake = make_lake(spark, folder, events + _WARM, warm=_WARM)
-            found = {"ingest": lake.seconds["ingest"], **_seconds(spark, lake, shares)}
+            taken = {step: lake.seconds[step] for step in ("source", "ingest")}
+            found = {**taken, **_seconds(spark, lake, shares)}
         return {"executors": executors, "events": events, "seconds": found, "share": shares}
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -133,17 +134,21 @@ def make_lake(spark: SparkSession, folder: Path, events: int, name: str | None =
     warm
         So many of the events are taken in before, in a batch whose seconds do not count: what compiles is compiled.
     """
-    lake = Lake(open_database(spark, "patternlake", str(folder / "state")), folder, events, {"ingest": 0.0})
+    lake = Lake(
+        open_database(spark, "patternlake", str(folder / "state")), folder, events, {"source": 0.0, "ingest": 0.0}
+    )
     configuration = stream_configuration(folder / "source")
     begins = [*range(0, warm, max(1, warm)), *range(warm, events, CHUNK)]
     for first, last in pairwise([*begins, events]):
         part = source(spark, events, first, last)
         if name is not None:
             part = part.withColumn("action", expr(name))
-        part.write.mode("append").parquet(str(folder / "source"))
+        written = seconds(partial(part.write.mode("append").parquet, str(folder / "source")))
         with PeakMemory(spark) as peak:
             taken = seconds(lambda: ingest(lake.db, STREAM, configuration))
-        lake.seconds["ingest"] += taken if first >= warm else 0.0
+        if first >= warm:
+            lake.seconds["source"] += written
+            lake.seconds["ingest"] += taken
         lake.batches.append({"seconds": taken, **peak.peaks})
     accepted = lake.published("ingest").source_to
     if accepted != events:
