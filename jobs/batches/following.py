@@ -64,16 +64,7 @@ def follow(
         # Only a batch that was begun earlier can leave events unread that the stream has now.
         if not work.batch.adopted:
             break
-    return Summary(
-        job,
-        name,
-        done[-1].batch_id if done else None,
-        len(done),
-        sum(each.rows_in for each in done),
-        sum(each.rows_out for each in done),
-        0,
-        time.monotonic() - started,
-    )
+    return Summary.of(job, name, done, time.monotonic() - started)
 
 
 def next_batch(

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.tables.publications import Publication
 
 
 @dataclass(frozen=True)
@@ -37,3 +42,10 @@ class Summary:
     seconds: float
     rows_repeated: int = 0
     warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, job: str, name: str, done: Sequence[Publication], seconds: float) -> Summary:
+        """Sum up the batches that a run has published; none of them refuses rows."""
+        last = done[-1].batch_id if done else None
+        rows_in, rows_out = sum(each.rows_in for each in done), sum(each.rows_out for each in done)
+        return cls(job, name, last, len(done), rows_in, rows_out, 0, seconds)

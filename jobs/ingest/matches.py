@@ -74,16 +74,7 @@ def ingest_matches(db: Database, name: str, stream: StreamConfiguration, *, rebu
         # Only a batch that was begun earlier can leave matches unread that there are.
         if not adopted:
             break
-    return Summary(
-        JOB,
-        name,
-        done[-1].batch_id if done else None,
-        len(done),
-        sum(each.rows_in for each in done),
-        sum(each.rows_out for each in done),
-        0,
-        time.monotonic() - started,
-    )
+    return Summary.of(JOB, name, done, time.monotonic() - started)
 
 
 def _begin(db: Database, name: str, stream: StreamConfiguration, *, rebuild: bool) -> tuple[_Batch, bool] | None:
