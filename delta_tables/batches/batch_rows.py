@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.batches import phases
 from patternlake.delta_tables.batches.closing import closing
 from patternlake.delta_tables.committing.direct_commits import DirectCommits
-from patternlake.delta_tables.committing.sessions import temporary_settings
 from patternlake.delta_tables.reading.spark_reader import all_of
 from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.reading.visibility import of_object, published_rows
@@ -108,20 +107,7 @@ class BatchRows:
         """The object's configuration."""
         return self.intent.configuration
 
-    def marks(self, table: str) -> list[Column]:
-        """The columns of a table with from_batch and to_batch that say whose rows they are: those of this batch."""
-        values: dict[str, int | None] = {
-            TABLES[table].object_column: self.object_id,
-            "stream_id": self.stream_id,
-            "from_batch": self.batch_id,
-            "to_batch": None,
-        }
-        kinds = {column.name: column.type for column in TABLES[table].columns}
-        return [F.lit(value).cast(kinds[name]).alias(name) for name, value in values.items() if name]
-
-    def append(
-        self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]] | TaskRows, part: str = ""
-    ) -> None:
+    def append(self, table: str, rows: pa.Table | Sequence[Callable[[], pa.Table]] | TaskRows, part: str = "") -> None:
         """Append rows of this batch, once: a replay writes nothing.
 
         Parameters
@@ -129,9 +115,8 @@ class BatchRows:
         table
             Plain name.
         rows
-            All columns of the table by name, with this batch's number in batch_id or from_batch; or, without the marks,
-            few rows, which the driver holds, more that it makes portion by portion, see `RowPortions`, or what Python
-            tasks make.
+            Few rows, which the driver holds; more that it makes portion by portion, see `RowPortions`; or what tasks
+            make. The columns that say whose rows they are may be left out.
         part
             Tells several appends to one table apart. Delta remembers every (job, object, table, part), so parts come
             from a small fixed set.
@@ -139,7 +124,7 @@ class BatchRows:
         Raises
         ------
         StateError
-            A column is missing or unknown.
+            A column is unknown.
         ConcurrentRunError
             Another run has published the batch, or writes the same rows at the same moment.
         """
@@ -192,19 +177,6 @@ class BatchRows:
                 f"another run is writing the rows of batch {self.batch_id} of {self.job} of '{self.object}' to {table} "
                 "at the same moment; this run stopped and changed nothing that readers see"
             ) from conflict
-
-    def replace(self, table: str, rows: DataFrame) -> None:
-        """Put rows in the place of all that this batch has in a table, in one commit; a replay does the same again.
-
-        Only for tables that are written once: in the others, a run that lags behind could reopen rows.
-        """
-        if TABLES[table].changing:
-            raise StateError(f"rows of {table} are closed by later batches, so a batch's rows cannot be replaced there")
-        phases.at(f"writing {table}")
-        condition = f"{identifier('stream_id')} = {self.stream_id} AND {identifier('batch_id')} = {self.batch_id}"
-        with temporary_settings(rows.sparkSession, TABLES[table].writing):
-            ordered, commits = self._reorder_columns(table, rows), self._commits(table)
-            writes.replace(self.database.log(table), ordered, condition, commits=commits)
 
     def close_rows(self, table: str, *any_of: Column | str | Sequence[Condition]) -> None:
         """End the rows of earlier batches that satisfy a condition: from this batch on they are not seen.
@@ -309,19 +281,15 @@ class BatchRows:
         return all_of([*of_object(TABLES[table], self.stream_id, self.object_id), written], ())
 
     def _frame(self, table: str, rows: TaskRows) -> DataFrame:
-        """What tasks make as rows of a table, for Spark."""
-        values = self._values(table)
-        made = rows.frame()
-        others = [column for column in TABLES[table].columns if column.name not in made.columns]
-        added = [F.lit(values.get(each.name)).cast(each.type).alias(each.name) for each in others]
-        return made.select("*", *added)
+        """What tasks make as rows of a table, in its order, for Spark's own writer."""
+        made, values = rows.frame(), self._values(table)
+        columns = {each.name: F.lit(values.get(each.name)).cast(each.type) for each in TABLES[table].columns}
+        # Of attributes those that the rows have: Delta takes others for NULL.
+        columns |= {name: F.col(identifier(name)) for name in made.columns}
+        return made.select(*[column.alias(name) for name, column in columns.items()])
 
     def _commits(self, table: str) -> DirectCommits | None:
         return self.database.commits(TABLES[table])
-
-    def _takes_files(self, table: str) -> bool:
-        """Whether tasks write files of a table: where the driver commits them."""
-        return self._commits(table) is not None
 
     def _values(self, table: str) -> dict[str, int]:
         """The columns that say whose rows they are, by name: those of this batch."""
@@ -333,16 +301,14 @@ class BatchRows:
         }
 
     def _prepare(
-        self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]] | TaskRows
+        self, table: str, rows: pa.Table | Sequence[Callable[[], pa.Table]] | TaskRows
     ) -> DataFrame | FewRows | RowPortions | WrittenByTasks:
-        if isinstance(rows, DataFrame):
-            ordered = self._reorder_columns(table, rows)
-            return self._by_tasks(table, TaskRows.of(ordered)) if self._takes_files(table) else ordered
         self._check_open()
         if isinstance(rows, TaskRows):
-            if self._takes_files(table):
-                return self._by_tasks(table, rows)
-            return self._reorder_columns(table, self._frame(table, rows))
+            self._check_columns(table, rows.schema.names)
+            if self._commits(table) is None:
+                return self._frame(table, rows)
+            return WrittenByTasks(rows, self._values(table), TABLES[table].layout)
         if isinstance(rows, pa.Table):
             return FewRows(self._marked(table, rows), self.database, TABLES[table].layout)
 
@@ -362,19 +328,11 @@ class BatchRows:
                 rows = rows.append_column(name, pa.repeat(mark, rows.num_rows))
         return rows
 
-    def _by_tasks(self, table: str, rows: TaskRows) -> WrittenByTasks:
-        return WrittenByTasks(rows, self._values(table), TABLES[table].layout)
-
-    def _reorder_columns(self, table: str, rows: DataFrame) -> DataFrame:
-        self._check_open()
-        wanted = TABLES[table].column_names
-        # Of attributes those that the rows have: Delta takes others for NULL.
-        wanted += tuple(name for name in rows.columns if is_attribute(name))
-        if set(rows.columns) != set(wanted) or len(rows.columns) != len(wanted):
-            missing = [name for name in wanted if name not in rows.columns]
-            unknown = [name for name in rows.columns if name not in wanted]
-            raise StateError(f"rows for {table} lack the columns {missing} and have the unknown columns {unknown}")
-        return rows.select(*[F.col(identifier(name)) for name in wanted])
+    def _check_columns(self, table: str, names: Sequence[str]) -> None:
+        known = TABLES[table].column_names
+        unknown = [name for name in names if name not in known and not is_attribute(name)]
+        if unknown:
+            raise StateError(f"rows for {table} have the unknown columns {unknown}; known are {', '.join(known)}")
 
     def _check_open(self) -> None:
         if self.published is not None:

@@ -58,7 +58,7 @@ class RowPortions:
 
 @dataclass(frozen=True)
 class TaskRows:
-    """Rows that Python tasks of Spark make.
+    """Rows that tasks of Spark make.
 
     Attributes
     ----------
@@ -77,10 +77,12 @@ class TaskRows:
     @classmethod
     def of(cls, rows: DataFrame) -> TaskRows:
         """Rows that Spark makes."""
-        return cls(rows, lambda batches: batches, arrow_schema(rows.schema))
+        return cls(rows, _give_on, arrow_schema(rows.schema))
 
     def frame(self) -> DataFrame:
         """The rows for Spark."""
+        if self.made is _give_on:
+            return self.given
         return self.given.mapInArrow(self.made, from_arrow_schema(self.schema))
 
     def where(self, column: str, value: str) -> TaskRows:
@@ -130,6 +132,10 @@ class WrittenByTasks:
         # Files of tasks that were tried twice are there too; only those that Spark took are named.
         told = self.rows.given.mapInArrow(write, "action string").collect()
         return [AddAction(**json.loads(row["action"])) for row in told]
+
+
+def _give_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
 
 
 def add_marks(rows: pa.Table, schema: pa.Schema, marks: Mapping[str, Any]) -> pa.Table:

@@ -240,7 +240,7 @@ class _Builder:
         events = _events_read(reader, few.of_stream(self.stream, first, self.total), self.configuration.keyed)
         return few.table_of(segment_rows(events, self._plan(number)), ROW_SCHEMA)
 
-    def _rows(self, begin: int, number: int) -> DataFrame | TaskRows:
+    def _rows(self, begin: int, number: int) -> TaskRows:
         """The node rows of all segments from `begin` on, built with plan `number`."""
         size = self.plans[number].sizing.segment_events
         plan = self._plan(number)
@@ -273,7 +273,7 @@ class _Builder:
             if held:
                 yield from segment_rows(pa.Table.from_batches(held), plan)
 
-        return events.repartitionById(tasks, task).mapInArrow(rows, _spark_schema())
+        return TaskRows(events.repartitionById(tasks, task), rows, ROW_SCHEMA)
 
     def _readable(self) -> Location | None:
         """Where tasks read events for themselves, without a shuffle of Spark's; None where they can't."""
@@ -339,12 +339,6 @@ def _expressions(stream: Publication) -> int:
 def _expect_events(configuration: SketchConfiguration, before: int | None, events: int) -> int:
     """N: as configured, else as at the first build, else ten times the events there are."""
     return configuration.expected_events or before or 10 * events
-
-
-def _spark_schema() -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(ROW_SCHEMA)
 
 
 def _state(last: Publication) -> tuple[list[Plan], int]:

@@ -23,7 +23,7 @@ from patternlake.delta_tables.reading.state_reader import Condition, among, betw
 from patternlake.delta_tables.spark.measure_columns import check_measures
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.delta_tables.tables.trend_vertices import TABLE, TrendVerticesReader, pane_ends
+from patternlake.delta_tables.tables.trend_vertices import TrendVerticesReader, pane_ends
 from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs.batches.contexts import in_own_session, keep_evaluated
 from patternlake.jobs.batches.following import Work, follow, next_batch
@@ -147,29 +147,22 @@ class _Builder:
 
     def _write_by_spark(self) -> int | None:
         """Write kind by kind, each of what was written before; the first pane that is replaced, if one is."""
-        self._append(self._event_rows(), EVENT)
+        self._append(TaskRows.of(self._event_rows()), EVENT)
         _, lowest, _ = self._written
         if lowest is not None:
             with keep_evaluated(self._graph(lowest)) as graph:
-                self._append(self._attribute_rows(graph), ATTRIBUTE)
-                self.batch.append(EDGES, self._edge_rows(graph))
+                self._append(TaskRows.of(self._attribute_rows(graph)), ATTRIBUTE)
+                self.batch.append(EDGES, TaskRows.of(self._edge_rows(graph)))
         if self.windows.counted:
             first_pane = self.batch.source_from // self.windows.pane
-            self._append(self._pane_rows(first_pane), PANE)
+            self._append(TaskRows.of(self._pane_rows(first_pane)), PANE)
             lowest = first_pane if lowest is None else lowest
         return lowest
 
-    def _append(self, rows: DataFrame | TaskRows | pa.Table, kind: str) -> None:
+    def _append(self, rows: TaskRows | pa.Table, kind: str) -> None:
         """Append rows of `trend_vertices`, of one kind or of this and others; not where they are there already."""
-        if kind in self._there:
-            return
-        if not isinstance(rows, DataFrame):
+        if kind not in self._there:
             self.batch.append(VERTICES, rows, part=kind)
-            return
-        marked = rows.select("*", *self.batch.marks(VERTICES))
-        missing = [column for column in TABLE.columns if column.name not in marked.columns]
-        nothing = [F.lit(None).cast(column.type).alias(column.name) for column in missing]
-        self.batch.append(VERTICES, marked.select("*", *nothing), part=kind)
 
     @property
     def _there(self) -> set[str]:
@@ -238,7 +231,7 @@ class _Builder:
         return rows.select("kind", *columns)
 
     def _edge_rows(self, graph: DataFrame) -> DataFrame:
-        return graph.where(F.col("kind") != ATTRIBUTE).select(*EDGES_SCHEMA.names, *self.batch.marks(EDGES))
+        return graph.where(F.col("kind") != ATTRIBUTE).select(*EDGES_SCHEMA.names)
 
     def _pane_rows(self, first_pane: int) -> DataFrame:
         """First and last event of panes that count events; of all events, taken by the query or not."""

@@ -18,6 +18,7 @@ from patternlake.delta_tables.databases import migrations
 from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.stream_names import CANDIDATES, candidates
 from patternlake.delta_tables.tables.object_numbers import STREAM, ObjectNumbers
+from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ def test_a_rebuilt_query_on_another_stream_is_seen_there_alone(lake: Database) -
         row = {"kind": "event", "pane": 0, "position": number, "part": []}
         schema = lake.table("trend_vertices").drop("trend_id", "stream_id", "from_batch", "to_batch").schema
         values = [tuple(row.get(field.name) for field in schema)]
-        rows = lake.spark.createDataFrame(values, schema).select("*", *batch.marks("trend_vertices"))
-        batch.append("trend_vertices", rows)
+        batch.append("trend_vertices", TaskRows.of(lake.spark.createDataFrame(values, schema)))
         batch.publish(rows_in=1, rows_out=1)
     seen = lake.spark.table(lake.view("trend_vertices")).where("trend = 'moved'").select("stream", "position")
     assert [tuple(row) for row in seen.collect()] == [("after", 2)]
