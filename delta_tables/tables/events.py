@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,7 @@ from patternlake.delta_tables.schema.timestamps import ISO
 from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.writing import writes
 from patternlake.udfs.attributes import column_of, stored_type, type_of
-from patternlake.udfs.blocks import BLOCK_BITS, SPAN_BLOCKS, block_of
-from patternlake.udfs.equal_shares import equal_shares
+from patternlake.udfs.blocks import BLOCK_BITS
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.committing.database import Database
@@ -90,9 +88,6 @@ TABLE = Table(
 )
 
 
-_MOST_RUNS = 32
-
-
 def add_attributes(database: Database, types: Mapping[str, str]) -> None:
     """Add the columns of some attributes, by their Spark types, that the table does not have yet."""
     columns = {column_of(name, type_): type_ for name, type_ in types.items()}
@@ -124,30 +119,3 @@ class EventsReader:
     def between(self, publication: Publication, first: int, last: int) -> DataFrame:
         """Return the events at positions first to last, both included; files of others are not read."""
         return self.published(publication).where(F.col("position").between(first, last))
-
-    def in_runs(self, publication: Publication, first: int, last: int, events: int) -> DataFrame:
-        """Return the events at positions first to last so that each of Spark's tasks reads neighbours.
-
-        Spark alone packs files into tasks by their sizes, and what tasks make of them lies mixed.
-
-        Parameters
-        ----------
-        publication
-            Of ingest.
-        first, last
-            Both included.
-        events
-            Of one run, at least; fewer where there would be too many runs.
-        """
-        low, high = block_of(first), block_of(max(first, last))
-        most = max(1, min(_MOST_RUNS, (last - first + 1) // events))
-        # A file may hold a span, which several runs would read.
-        width = SPAN_BLOCKS if high - low >= _MOST_RUNS // 2 * SPAN_BLOCKS else 1
-        low, high = low // width, high // width
-        shares = [(low + begin, low + end) for begin, end in equal_shares(high + 1 - low, most) if begin < end]
-        blocks = [(begin * width, end * width) for begin, end in shares]
-        runs = [
-            self.between(publication, max(first, (begin << BLOCK_BITS) + 1), min(last, end << BLOCK_BITS))
-            for begin, end in blocks
-        ]
-        return reduce(DataFrame.unionAll, runs)

@@ -10,18 +10,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.reading.visibility import visible, visible_text
+from patternlake.delta_tables.reading.visibility import visible_text
 from patternlake.delta_tables.schema.layout import Layout
 from patternlake.delta_tables.schema.partition_values import shown_text
 from patternlake.delta_tables.schema.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.udfs.trends.kinds import EVENT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from patternlake.delta_tables.committing.database import Database
-    from patternlake.delta_tables.tables.publications import Publication
 
 
 def _view(log: LogName) -> str:
@@ -68,17 +64,6 @@ TABLE = Table(
     properties={"delta.dataSkippingStatsColumns": "pane,from_batch,to_batch,position,time,key"},
     layout=Layout.PACKED,
 )
-
-
-class TrendVerticesReader:
-    """Reads event vertices."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def events(self, publication: Publication) -> DataFrame:
-        """Return the event vertices that a publication makes visible."""
-        return self._database.table(TABLE.name).where(visible(TABLE, publication) & (F.col("kind") == EVENT))
 
 
 def pane_ends(events: DataFrame, width: int) -> DataFrame:

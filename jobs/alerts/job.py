@@ -29,6 +29,7 @@ from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.forecasts import ForecastsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.writing.frames import frame_where
+from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs.alerts.batches import JOB, READ_BATCH, next_batch
 from patternlake.jobs.alerts.deliveries import deliver
 from patternlake.jobs.alerts.quiet import AT, BEFORE, OUTCOME, RANK, TURN, hold_back
@@ -43,7 +44,7 @@ from patternlake.udfs.errors import StateError
 from patternlake.udfs.record_batches import in_micros
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +161,8 @@ def _write(db: Database, batch: Batch, rows: DataFrame, known: _Known) -> int:
         held = decided.where("held_by IS NOT NULL").drop("held_back")
         for name, those in ((HELD_ALERTS, held), (ALERTS, told)):
             if not those.isEmpty():
-                batch.append(name, those.drop(TURN, AT, RANK).select("*", *_marks(batch)))
+                seen = timestamps.timestamp_literal(batch.intent.begun_at)
+                batch.append(name, TaskRows.of(those.drop(TURN, AT, RANK).withColumn("first_seen_at", seen)))
         return told.count()
 
 
@@ -181,14 +183,6 @@ def _decide(new: DataFrame, before: Mapping[str, DataFrame], quiet: int) -> Data
         lambda of_key, before_it: hold_back(of_key, before_it, quiet), from_arrow_schema(OUTCOME)
     )
     return new.join(outcome, "alert_id")
-
-
-def _marks(batch: Batch) -> list[Column]:
-    """The columns that say whose rows they are, and since when they are seen."""
-    marks = {"alert_number": batch.object_id, "stream_id": batch.stream_id, "batch_id": batch.batch_id}
-    types = {"alert_number": "int", "stream_id": "int", "batch_id": "bigint"}
-    moment = timestamps.timestamp_literal(batch.intent.begun_at).alias("first_seen_at")
-    return [moment, *[F.lit(value).cast(types[column]).alias(column) for column, value in marks.items()]]
 
 
 def _write_here(db: Database, batch: Batch, rows: DataFrame, known: _Known) -> int:

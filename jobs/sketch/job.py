@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.batches import phases
 from patternlake.delta_tables.batches.batch import Batch
 from patternlake.delta_tables.committing.database import Database
-from patternlake.delta_tables.reading.state_reader import Condition, StateReader
-from patternlake.delta_tables.reading.table_logs import UnreadableError
-from patternlake.delta_tables.reading.worker_reader import Location, location_of, reader_at
-from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.gathering.gather import Gather, deal
+from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.reading.worker_reader import location_of, reader_at
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs.batches import few
@@ -33,7 +31,8 @@ from patternlake.jobs.batches.contexts import in_own_session
 from patternlake.jobs.batches.following import Work, follow, next_batch
 from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import SketchConfiguration
-from patternlake.jobs.sketch.planning import SAMPLE_EVENTS, Sparse, first_plan, next_sizes, tokens
+from patternlake.jobs.sketch.planning import SAMPLE_EVENTS, Sparse, first_plan, next_sizes
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.sketch.batch import ROW_SCHEMA, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.sizing.sizes import Sizing
 
@@ -123,7 +122,7 @@ def _run(db: Database, work: Work, sizing: Sizing | None, configuration: SketchC
     if batch.adopted:
         sizing = _first_sizing(db, stream, configuration, work.last)
     plans = plans if sizing is None else [Plan(0, sizing)]
-    builder = _Builder(batch, EventsReader(db).published(stream), stream, configuration, plans, expected, sparse)
+    builder = _Builder(batch, stream, configuration, plans, expected, sparse)
     state = builder.build()
     if work.last is not None:
         state["floors"] = work.last.state.get("floors", [])
@@ -149,7 +148,6 @@ class _Builder:
     def __init__(
         self,
         batch: Batch,
-        events: DataFrame,
         stream: Publication,
         configuration: SketchConfiguration,
         plans: list[Plan],
@@ -157,7 +155,6 @@ class _Builder:
         sparse: Sparse,
     ) -> None:
         self.batch = batch
-        self.events = events
         self.stream = stream
         self.configuration = configuration
         self.plans = plans
@@ -237,54 +234,34 @@ class _Builder:
         if reader is None or not few.few_events(self.batch.database, self.total - first + 1):
             return None
         phases.at(f"writing {TABLE}")
-        events = _events_read(reader, few.of_stream(self.stream, first, self.total), self.configuration.keyed)
-        return few.table_of(segment_rows(events, self._plan(number)), ROW_SCHEMA)
+        events = _gather(self.stream, first, self.total, self.configuration.keyed)
+        return few.table_of(segment_rows(events.read(reader), self._plan(number)), ROW_SCHEMA)
 
     def _rows(self, begin: int, number: int) -> TaskRows:
         """The node rows of all segments from `begin` on, built with plan `number`."""
-        size = self.plans[number].sizing.segment_events
-        plan = self._plan(number)
-        cores = self.events.sparkSession.sparkContext.defaultParallelism
+        size, db, plan = self.plans[number].sizing.segment_events, self.batch.database, self._plan(number)
         count = self.segments - begin
-        per_task = max(1, min(_TASK_EVENTS // size, -(-count // cores)))
+        per_task = max(1, min(_TASK_EVENTS // size, -(-count // db.spark.sparkContext.defaultParallelism)))
         tasks = -(-count // per_task)
-        place = self._readable()
-        if place is not None:
-            edges = [min(self.total, (begin + task * per_task) * size) for task in range(tasks + 1)]
-            where = [few.of_stream(self.stream, low + 1, high) for low, high in pairwise(edges)]
-            keyed = self.configuration.keyed
+        edges = [min(self.total, (begin + task * per_task) * size) for task in range(tasks + 1)]
+        if db.direct is None:
+            events = _gather(self.stream, edges[0] + 1, edges[-1], self.configuration.keyed)
+            blobs, dealt = deal(db, db.state, [(events, _ByPosition(tuple(edges)))], tasks)
 
-            def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-                for batch in batches:
-                    for task in batch.column(0).to_pylist():
-                        yield from segment_rows(_events_read(reader_at(place), where[task], keyed), plan)
+            def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                for _, (rows,) in dealt.read(batches):
+                    yield from segment_rows(rows, plan)
 
-            return TaskRows(self.events.sparkSession.range(0, tasks, 1, tasks), read, ROW_SCHEMA)
-        task = F.expr(f"CAST(((position - 1) DIV {size} - {begin}) DIV {per_task} AS INT)")
-        events = self.events.where(F.col("position") > begin * size).select(
-            "position",
-            "time",
-            tokens(),
-            F.col("key") if self.configuration.keyed else F.lit(None).cast("string").alias("key"),
-        )
+            return TaskRows(blobs, made, ROW_SCHEMA)
+        place = location_of(*db.direct.place)
+        shares = [_gather(self.stream, low + 1, high, self.configuration.keyed) for low, high in pairwise(edges)]
 
-        def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            held = list(batches)
-            if held:
-                yield from segment_rows(pa.Table.from_batches(held), plan)
+        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for task in batch.column(0).to_pylist():
+                    yield from segment_rows(shares[task].read(reader_at(place)), plan)
 
-        return TaskRows(events.repartitionById(tasks, task), rows, ROW_SCHEMA)
-
-    def _readable(self) -> Location | None:
-        """Where tasks read events for themselves, without a shuffle of Spark's; None where they can't."""
-        reader = self.batch.database.direct
-        if reader is None:
-            return None
-        try:
-            reader.files("events", few.of_stream(self.stream, 1, self.total))
-        except UnreadableError:
-            return None
-        return location_of(*reader.place)
+        return TaskRows(db.spark.range(0, tasks, 1, tasks), read, ROW_SCHEMA)
 
     def _measure(self, number: int, begin: int, finished: int) -> list[tuple[int, dict[int, float]]]:
         """Mean distinct tokens per node by level, for the finished segments of this plan, in their order."""
@@ -303,22 +280,32 @@ class _Builder:
 
 def _sample(db: Database, stream: Publication, keyed: bool) -> pa.Table:
     """The first events of a stream in their order, as `first_plan` takes them."""
-    last = min(stream.source_to, SAMPLE_EVENTS)
-    if db.direct is not None and few.few_events(db, last):
-        return _events_read(db.direct, few.of_stream(stream, 1, last), keyed).sort_by("position")
-    events = EventsReader(db).between(stream, 1, last)
-    return events.select("position", "key", tokens()).toArrow().sort_by("position")
+    return _gather(stream, 1, min(stream.source_to, SAMPLE_EVENTS), keyed).read(db.state).sort_by("position")
 
 
-def _events_read(reader: StateReader, where: Sequence[Condition], keyed: bool) -> pa.Table:
-    """Events as `segment_rows` takes them."""
-    columns = ["position", "time", "tokens", "name", *(["key"] if keyed else [])]
-    events = reader.rows("events", columns, where)
+def _gather(stream: Publication, first: int, last: int, keyed: bool) -> Gather:
+    """Events at the positions first to last, both included, as `segment_rows` takes them."""
+    columns = ("position", "time", "tokens", "name", *(["key"] if keyed else []))
+    return Gather("events", columns, tuple(few.of_stream(stream, first, last)), make=_put_tokens)
+
+
+def _put_tokens(events: pa.Table) -> pa.Table:
+    """Events with tokens: those that they have, else their names."""
     names = events["name"].combine_chunks().cast(pa.string())
     alone = pa.ListArray.from_arrays(pa.array(np.arange(len(names) + 1, dtype=np.int32)), names)
     tokens = events["tokens"].combine_chunks()
     whole = alone if tokens.null_count == len(tokens) else pc.coalesce(tokens, alone)
-    return events.set_column(columns.index("tokens"), "tokens", whole)
+    return events.set_column(events.column_names.index("tokens"), "tokens", whole)
+
+
+@dataclass(frozen=True)
+class _ByPosition:
+    """Deals events out by their positions, given those before which portions begin, and the last one."""
+
+    edges: tuple[int, ...]
+
+    def __call__(self, rows: pa.Table) -> tuple[pa.Table, IntArray]:
+        return rows, np.searchsorted(self.edges, rows["position"].to_numpy()) - 1
 
 
 def _measure_here(rows: pa.Table, finished: int) -> list[tuple[int, dict[int, float]]]:

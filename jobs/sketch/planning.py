@@ -8,8 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from patternlake.jobs.configuration.file import SketchConfiguration
 from patternlake.udfs.sketch.batch import token_columns
@@ -120,14 +118,6 @@ def first_plan(
     # Heaps' law is a straight line in logarithms, and few streams are: what the first segment really holds corrects it.
     again = denser([(0, _distinct(first, configuration, expressions, fitted))], fitted)
     return fitted if again is None else again[1]
-
-
-def tokens() -> Column:
-    """The tokens of an event as a list.
-
-    Measured: a column of NULL lists takes Spark six times as long to hand to Python as one of lists.
-    """
-    return F.coalesce("tokens", F.array("name")).alias("tokens")
 
 
 def denser(measured: Sequence[tuple[int, Mapping[int, float]]], sizing: Sizing) -> tuple[int, Sizing] | None:

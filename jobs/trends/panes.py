@@ -1,13 +1,15 @@
-"""Panes of a trend query dealt out to tasks that read their events and vertices for themselves.
+"""Panes of a trend query dealt out to tasks.
 
-A task holds whole panes, so that it makes everything of them in one go: no row is shuffled, and none that was just
-written is read again. Only where a location can be read without Spark, and where no pane is too large for a task.
+A task holds whole panes, or whole partitions of one that is too large, so that it makes everything of them in one go.
+It reads their events and vertices for itself; only where Spark alone can read a location, or a pane is divided, are
+they brought to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +17,8 @@ import pyarrow.compute as pc
 
 from patternlake.delta_tables.batches.batch import Batch
 from patternlake.delta_tables.committing.database import Database
-from patternlake.delta_tables.reading.direct_reader import DirectReader
+from patternlake.delta_tables.gathering.gather import Gather, deal
 from patternlake.delta_tables.reading.state_reader import Condition, StateReader, between
-from patternlake.delta_tables.reading.table_logs import UnreadableError
 from patternlake.delta_tables.reading.visibility import published_rows
 from patternlake.delta_tables.reading.worker_reader import Location, location_of, reader_at
 from patternlake.delta_tables.tables.catalogue import TABLES
@@ -26,6 +27,7 @@ from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs.batches import few
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.equal_shares import equal_shares
+from patternlake.udfs.partitions import PART, portions_by_partition
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.batch import (
     EDGES_SCHEMA,
@@ -34,7 +36,7 @@ from patternlake.udfs.trends.batch import (
     pane_rows,
     vertex_rows_of_panes,
 )
-from patternlake.udfs.trends.events import event_columns_read
+from patternlake.udfs.trends.events import event_columns_read, partitions_of
 from patternlake.udfs.trends.kinds import EVENT
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout
@@ -42,7 +44,9 @@ from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout
 TASK_VERTICES = 500_000
 """Vertices that one task cuts into graphs, about; a pane of one partition is never divided."""
 _LARGEST = 2 * TASK_VERTICES
-"""A pane of several partitions with more events than that is divided among tasks, by Spark's shuffle."""
+"""Panes of several partitions with more events than that are divided among tasks."""
+_MANY = 1 << 30
+"""Portions of partitions that are dealt out once more: the more, the more alike."""
 _READ_AT_ONCE = 1 << 22
 """Events whose times the driver holds at once."""
 _FORMER = tuple(field.name for field in VERTEX_SCHEMA if field.name != "key")
@@ -75,22 +79,24 @@ class PanesRead:
         """The windows of the query."""
         return Windows.of(self.layout.query)
 
-    def new(self, reader: StateReader, low: int, high: int, more: Iterable[str] = ()) -> dict[str, pa.Array]:
-        """The new events in the panes low to high, with what vertices are made of and more columns."""
-        read = tuple(dict.fromkeys((*event_columns_read(self.layout.query, self.layout.types), *more)))
-        return columns_of(reader.rows("events", read, self._events(low, high, self.first)))
+    def for_vertices(self, low: int, high: int) -> list[Gather]:
+        """What the vertices of the panes low to high are made of, and the bounds of panes that count events."""
+        sources = self._gather(low, high, ("key",))
+        if self.windows.counted:
+            sources.append(Gather("events", ("position", "time"), self._events(low, high, 1)))
+        return sources
 
-    def all_moments(self, reader: StateReader, low: int, high: int) -> tuple[IntArray, IntArray]:
-        """Positions and times of all events in panes that count events."""
-        found = reader.rows("events", ("position", "time"), self._events(low, high, 1))
-        return found["position"].to_numpy(), pc.cast(found["time"], pa.int64()).to_numpy()
+    def for_edges(self, low: int, high: int) -> list[Gather]:
+        """What the edges of the panes low to high are made of."""
+        return self._gather(low, high)
 
-    def vertices(self, reader: StateReader, low: int, high: int) -> dict[str, pa.Array] | None:
-        """The vertices of earlier events in the panes low to high."""
-        if self.former is None:
-            return None
-        found = reader.rows("trend_vertices", _FORMER, (*self.former, *between("pane", low, high)))
-        return columns_of(found) if found.num_rows else None
+    def new(self, found: Sequence[pa.Table]) -> dict[str, pa.Array]:
+        """The new events in what was gathered."""
+        return columns_of(found[0])
+
+    def earlier(self, found: Sequence[pa.Table]) -> dict[str, pa.Array] | None:
+        """The vertices of earlier events in what was gathered; None: there are none."""
+        return None if self.former is None or not found[1].num_rows else columns_of(found[1])
 
     def events_by_pane(self, reader: StateReader) -> tuple[IntArray, IntArray]:
         """The panes that hold new events, ascending, and how many each holds."""
@@ -116,14 +122,51 @@ class PanesRead:
         found = reader.rows("trend_vertices", ("pane",), (*self.former, Condition("pane", ">=", lowest)))
         return np.unique(found["pane"].to_numpy(), return_counts=True)
 
-    def _events(self, low: int, high: int, first: int) -> list[Condition]:
+    def _gather(self, low: int, high: int, more: Iterable[str] = ()) -> list[Gather]:
+        """New events, with what vertices are made of and more columns; and vertices of earlier ones."""
+        columns = tuple(dict.fromkeys((*event_columns_read(self.layout.query, self.layout.types), *more)))
+        new = Gather("events", columns, self._events(low, high, self.first))
+        if self.former is None:
+            return [new]
+        return [new, Gather("trend_vertices", _FORMER, (*self.former, *between("pane", low, high)))]
+
+    def _events(self, low: int, high: int, first: int) -> tuple[Condition, ...]:
         windows, last = self.windows, self.last
         if windows.counted:
             first, last = max(first, low * windows.pane + 1), min(last, (high + 1) * windows.pane)
         where = [*self.stream, *between("position", first, last)]
         if windows.width and not windows.counted:
             where += between("time", low * windows.pane, (high + 1) * windows.pane - 1)
-        return where
+        return tuple(where)
+
+
+@dataclass(frozen=True)
+class ByPane:
+    """Deals rows out by their pane, and those of panes that several portions divide by their partition.
+
+    Attributes
+    ----------
+    windows
+        The windows of the query.
+    lasts
+        The last pane of each range of panes, ascending.
+    shares
+        Into how many portions each range is divided; they follow each other.
+    """
+
+    windows: Windows
+    lasts: tuple[int, ...]
+    shares: tuple[int, ...]
+
+    def __call__(self, rows: pa.Table) -> tuple[pa.Table, IntArray]:
+        """The rows, and the portion of each."""
+        if "pane" in rows.column_names:
+            panes = rows["pane"].to_numpy()
+        else:
+            panes = self.windows.panes(rows["position"].to_numpy(), pc.cast(rows["time"], pa.int64()).to_numpy())
+        place, shares = np.searchsorted(self.lasts, panes), np.array(self.shares)
+        firsts = np.cumsum(shares) - shares
+        return rows, firsts[place] + portions_by_partition(rows[PART].combine_chunks(), _MANY) % shares[place]
 
 
 @dataclass(frozen=True)
@@ -133,18 +176,21 @@ class DealtPanes:
     Attributes
     ----------
     read
-        What a task reads.
+        What is read of panes.
     place
-        Where it is read.
+        Where tasks read it; None where it has to be brought to them.
     ranges
-        First and last pane of each task.
+        First and last pane of each range.
+    shares
+        How many tasks each range is for.
     rows
         New events and earlier vertices in all of them.
     """
 
     read: PanesRead
-    place: Location
+    place: Location | None
     ranges: Sequence[tuple[int, int]]
+    shares: Sequence[int]
     rows: int
 
     @property
@@ -159,43 +205,70 @@ class DealtPanes:
         """
         read = self.read
 
-        def rows(reader: StateReader, low: int, high: int) -> Iterator[pa.RecordBatch]:
-            former = read.vertices(reader, low, high)
-            yield from vertex_rows_of_panes(read.layout, read.new(reader, low, high, ("key",)), former)
+        def rows(found: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
+            yield from vertex_rows_of_panes(read.layout, read.new(found), read.earlier(found))
             if read.windows.counted:
-                yield from pane_rows(read.windows, *read.all_moments(reader, low, high))
+                moments = columns_of(found[-1])
+                yield from pane_rows(
+                    read.windows, moments["position"].to_numpy(), pc.cast(moments["time"], pa.int64()).to_numpy()
+                )
 
-        return self._make(db, rows, VERTICES_SCHEMA)
+        return self._make(db, read.for_vertices, rows, VERTICES_SCHEMA)
 
     def edges(self, db: Database) -> TaskRows | pa.Table:
         """Rows of `trend_edges`, as `vertices` gives those of vertices."""
         read = self.read
 
-        def rows(reader: StateReader, low: int, high: int) -> Iterator[pa.RecordBatch]:
-            yield from edge_rows_of_panes(read.layout, read.new(reader, low, high), read.vertices(reader, low, high))
+        def rows(found: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
+            yield from edge_rows_of_panes(read.layout, read.new(found), read.earlier(found))
 
-        return self._make(db, rows, EDGES_SCHEMA)
+        return self._make(db, read.for_edges, rows, EDGES_SCHEMA)
 
     def _make(
-        self, db: Database, rows: Callable[[StateReader, int, int], Iterator[pa.RecordBatch]], schema: pa.Schema
+        self,
+        db: Database,
+        sources: Callable[[int, int], list[Gather]],
+        rows: Callable[[Sequence[pa.Table]], Iterator[pa.RecordBatch]],
+        schema: pa.Schema,
     ) -> TaskRows | pa.Table:
-        ranges, place = list(self.ranges), self.place
+        ranges, place, all_panes = list(self.ranges), self.place, (self.ranges[0][0], self.ranges[-1][1])
         if db.direct is not None and few.few_events(db, self.rows):
-            return few.table_of(rows(db.direct, ranges[0][0], ranges[-1][1]), schema)
+            return few.table_of(rows([source.read(db.direct) for source in sources(*all_panes)]), schema)
+        if place is None or max(self.shares) > 1:
+            return self._deal(db, sources(*all_panes), rows, schema)
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    yield from rows(reader_at(place), *ranges[number])
+                    yield from rows([source.read(reader_at(place)) for source in sources(*ranges[number])])
 
         numbers = db.spark.range(0, len(ranges), 1, len(ranges))
         return TaskRows(numbers, task, schema)
+
+    def _deal(
+        self,
+        db: Database,
+        sources: Sequence[Gather],
+        rows: Callable[[Sequence[pa.Table]], Iterator[pa.RecordBatch]],
+        schema: pa.Schema,
+    ) -> TaskRows:
+        dealing = ByPane(self.read.windows, tuple(last for _, last in self.ranges), tuple(self.shares))
+        new, *others = sources
+        # Of vertices they are stored; what bounds panes is of no partition.
+        new = replace(new, make=partial(_put_partitions, self.read.layout))
+        blobs, dealt = deal(db, db.state, [(source, dealing) for source in (new, *others)], sum(self.shares))
+
+        def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for _, found in dealt.read(batches):
+                yield from rows(found)
+
+        return TaskRows(blobs, made, schema)
 
 
 def deal_panes(
     db: Database, batch: Batch, stream: Publication, last: Publication | None, layout: Layout
 ) -> DealtPanes | None:
-    """Deal out the panes of a batch; None where only Spark can read or divide them, or there are none.
+    """Deal out the panes of a batch; None where there are none.
 
     Parameters
     ----------
@@ -210,7 +283,7 @@ def deal_panes(
     layout
         The query and the types of the stream's attributes.
     """
-    if db.direct is None or batch.source_from == batch.source_to:
+    if batch.source_from == batch.source_to:
         return None
     read = PanesRead(
         layout,
@@ -219,23 +292,27 @@ def deal_panes(
         batch.source_to,
         None if last is None else _former(last),
     )
-    try:
-        return _deal_out(read, db.direct, db.spark.sparkContext.defaultParallelism)
-    except UnreadableError:
-        return None
-
-
-def _deal_out(read: PanesRead, reader: DirectReader, parallelism: int) -> DealtPanes | None:
-    panes, events = read.events_by_pane(reader)
-    panes, rows = _add_up([(panes, events), read.vertices_by_pane(reader, int(panes[0]))])
-    if read.layout.query.partition and rows.max() > _LARGEST:
-        return None
-    tasks = max(parallelism, -(-int(rows.sum()) // TASK_VERTICES))
-    before = np.cumsum(rows) - rows
-    ends = np.searchsorted(before, [high for _, high in equal_shares(int(rows.sum()), tasks)])
+    panes, events = read.events_by_pane(db.state)
+    panes, rows = _add_up([(panes, events), read.vertices_by_pane(db.state, int(panes[0]))])
+    before = np.append(0, np.cumsum(rows))
+    total = int(before[-1])
+    tasks = max(db.spark.sparkContext.defaultParallelism, -(-total // TASK_VERTICES))
+    ends = np.searchsorted(before[:-1], [high for _, high in equal_shares(total, tasks)])
     begins = np.concatenate([[0], ends[:-1]])
-    ranges = [(int(panes[begin]), int(panes[end - 1])) for begin, end in zip(begins, ends, strict=True) if begin < end]
-    return DealtPanes(read, location_of(*reader.place), ranges, int(rows.sum()))
+    ranges, shares = [], []
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        if begin < end:
+            mine = int(before[end] - before[begin])
+            ranges.append((int(panes[begin]), int(panes[end - 1])))
+            shares.append(-(-mine // TASK_VERTICES) if layout.query.partition and mine > _LARGEST else 1)
+    place = None if db.direct is None else location_of(*db.direct.place)
+    return DealtPanes(read, place, ranges, shares, total)
+
+
+def _put_partitions(layout: Layout, events: pa.Table) -> pa.Table:
+    """Events with the values of their partitions as vertices have them."""
+    values = partitions_of(layout.query, layout.types, columns_of(events))
+    return events.set_column(events.column_names.index(PART), PART, values)
 
 
 def _former(last: Publication) -> tuple[Condition, ...]:

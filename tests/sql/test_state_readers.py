@@ -134,24 +134,6 @@ def test_events_between_positions_skip_other_blocks(lake: Database, name: str) -
     assert all("block=1" in file for file in EventsReader(lake).between(published, block + 1, block + 9).inputFiles())
 
 
-@pytest.mark.parametrize(("first", "last"), [(1, 5), (2, 4), (3, 3), (4, 3)])
-def test_events_in_runs_are_those_between_positions_each_task_reading_neighbours(
-    lake: Database, name: str, first: int, last: int
-) -> None:
-    block = 1 << BLOCK_BITS
-    positions = [1, block, block + 1, 2 * block + 1, 3 * block + 1]
-    published = _ingest(lake, name, 1, positions)
-    low, high = positions[first - 1], positions[last - 1]
-    runs = EventsReader(lake).in_runs(published, low, high, block)
-    of_task = runs.select("position", F.spark_partition_id().alias("task")).collect()
-    assert sorted(row.position for row in of_task) == positions[first - 1 : last]
-    tasks = {row.task for row in of_task}
-    bounds = sorted(
-        (min(places), max(places)) for task in tasks for places in [[r.position for r in of_task if r.task == task]]
-    )
-    assert all(end < begin for (_, end), (begin, _) in itertools.pairwise(bounds))
-
-
 def test_the_view_of_quarantine_has_reason_and_row(lake: Database, name: str) -> None:
     batch = _begin(lake, "ingest", name, 1)
     row = {"stream_id": batch.stream_id, "batch_id": 1, "reason": "time", "detail": "NULL", "row": "{}", "origin": "f"}

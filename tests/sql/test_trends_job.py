@@ -1,10 +1,11 @@
-"""The job `trends` writes the same graph whether tasks read whole panes or Spark deals vertices out, in any batches."""
+"""The job `trends` writes the same graph whoever reads the events of its panes, in any batches."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,16 +15,22 @@ from sql.trend_lake import TrendLake, TrendStream, shared
 
 from patternlake.delta_tables.batches.batch import Batch
 from patternlake.delta_tables.schema.quoting import literal
+from patternlake.jobs.batches import few
 from patternlake.jobs.configuration.file import TrendConfiguration
-from patternlake.jobs.trends import job
+from patternlake.jobs.trends import job, panes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from patternlake.delta_tables.committing.database import Database
+
 QUERIES = {
     "job_late": "A+ a[] WHERE a[i].x > a[i-1].x WITHIN 4 SEC SLIDE 2 SEC",
+    "job_parts": "A+ a[] WHERE a[i].x > a[i-1].x PARTITION BY key, x WITHIN 4 SEC SLIDE 2 SEC",
     "job_counted": "A+ a[] ; B AS b WHERE a[i].x <> a[i-1].x WITHIN 4 EVENTS SLIDE 2 EVENTS",
 }
+WAYS = ("spark", "divided")
+"""Beside the driver, which reads what is few: only Spark reads the location; several tasks divide a pane."""
 DELIVERIES = (
     [E(0, "A", "k", {"x": 1.0}), E(1500, "B", "l", {"x": 2.0}), E(5000, "A", "k", {"x": 3.0})],
     [E(2500, "A", None, {"x": 2.0}), E(5200, "A", "k", {"x": None}), E(9000, "B", "k", {"x": 5.0})],
@@ -35,11 +42,18 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trend
     return shared(spark, tmp_path_factory)
 
 
+def read_by_spark(lake: TrendLake) -> Database:
+    """The database as it is where only Spark can read the location."""
+    return replace(lake.db, direct=None, folder_on_disk=None)
+
+
 @contextmanager
-def by_spark() -> Iterator[None]:
-    """The job as it works where only Spark can read the location."""
+def large_panes() -> Iterator[None]:
+    """All panes are too large for a task."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(job, "deal_panes", lambda *_: None)
+        patch.setattr(few, "FEW_EVENTS", -1)
+        patch.setattr(panes, "TASK_VERTICES", 1)
+        patch.setattr(panes, "_LARGEST", 0)
         yield
 
 
@@ -56,39 +70,45 @@ def shown(lake: TrendLake, queries: Iterable[str]) -> dict[str, list[str]]:
     return {trend: sorted(rows) for trend, rows in found.items()}
 
 
-def built(lake: TrendLake, stream: TrendStream, query: str) -> None:
+def built(db: Database, stream: TrendStream, query: str) -> None:
     """Bring a query of the stream up to date that its configuration does not name."""
-    job.trends(lake.db, query, TrendConfiguration(stream=stream.name, query=stream.queries[query.removesuffix("_too")]))
+    job.trends(db, query, TrendConfiguration(stream=stream.name, query=stream.queries[query.removesuffix("_too")]))
 
 
-def test_both_ways_write_the_same_graph_for_late_events_counted_panes_and_partitions(lake: TrendLake) -> None:
-    stream = TrendStream(lake, "both", QUERIES, {}, {"attributes": {"x": "double"}, "allowed_lateness": "1 minute"})
+def built_too(lake: TrendLake, stream: TrendStream, queries: Iterable[str], way: str) -> None:
+    """Bring the twins of queries up to date, in a way of their own."""
+    with large_panes() if way == "divided" else nullcontext():
+        for query in queries:
+            built(read_by_spark(lake) if way == "spark" else lake.db, stream, f"{query}_too")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_ways_write_the_same_graph_for_late_events_counted_panes_and_partitions(lake: TrendLake, way: str) -> None:
+    queries = {f"{way}_{query}": text for query, text in QUERIES.items()}
+    stream = TrendStream(lake, way, queries, {}, {"attributes": {"x": "double"}, "allowed_lateness": "1 minute"})
     for delivery in DELIVERIES:
         stream.deliver(delivery)
-        with by_spark():
-            for query in QUERIES:
-                built(lake, stream, f"{query}_too")
-        found = shown(lake, QUERIES)
-        for query in QUERIES:
+        built_too(lake, stream, queries, way)
+        found = shown(lake, queries)
+        for query in queries:
             assert found[query] == found[f"{query}_too"], query
-    kinds = {row.split("'kind': ")[1].split(",")[0] for query in QUERIES for row in found[query]}
+    kinds = {row.split("'kind': ")[1].split(",")[0] for query in queries for row in found[query]}
     assert kinds == {"'event'", "'attribute'", "'pane'", "'from'", "'to'"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_both_ways_write_the_same_graph_of_random_queries(lake: TrendLake, seed: int) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_all_ways_write_the_same_graph_of_random_queries(lake: TrendLake, seed: int, way: str) -> None:
     rng = random.Random(seed)
-    queries = {f"both_ways{seed}_{number}": random_query(rng).text() for number in range(3)}
+    queries = {f"{way}{seed}_{number}": random_query(rng).text() for number in range(3)}
     section = {"attributes": ATTRIBUTES, "allowed_lateness": "1 minute"}
-    stream = TrendStream(lake, f"both_ways{seed}", queries, {}, section)
+    stream = TrendStream(lake, f"{way}{seed}", queries, {}, section)
     events = [E(event.time // 1000, event.name, event.key, event.values) for event in random_events(rng, 20)]
     cut = rng.randint(1, 19)
     for delivery in (events[:cut], events[cut:]):
         stream.deliver(delivery)
-        with by_spark():
-            for query in queries:
-                built(lake, stream, f"{query}_too")
+        built_too(lake, stream, queries, way)
     found = shown(lake, queries)
     for query in queries:
         assert found.get(query) == found.get(f"{query}_too"), queries[query]
@@ -102,10 +122,10 @@ def test_a_batch_that_one_way_began_is_completed_by_the_other(lake: TrendLake, f
     stream.queries = {whole: QUERIES["job_counted"]}
     stream.deliver(DELIVERIES[0])
     stream.queries = {died: QUERIES["job_counted"]}
-    with by_spark() if first == "spark" else nullcontext(), pytest.raises(RuntimeError, match="died"), dying(writes):
-        built(lake, stream, died)
-    with nullcontext() if first == "spark" else by_spark():
-        built(lake, stream, died)
+    ways = (read_by_spark(lake), lake.db) if first == "spark" else (lake.db, read_by_spark(lake))
+    with pytest.raises(RuntimeError, match="died"), dying(writes):
+        built(ways[0], stream, died)
+    built(ways[1], stream, died)
     found = shown(lake, (whole, died))
     assert found[died] == found[whole]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from patternlake.udfs.trends.events import as_texts
 from patternlake.udfs.trends.kernels.attributes import AttributeGraph, attribute_graph
 from patternlake.udfs.trends.kernels.vertices import Vertices
 from patternlake.udfs.trends.kinds import ATTRIBUTE, FROM, TO
-from patternlake.udfs.trends.vertex_rows import Layout, vertices_from
+from patternlake.udfs.trends.vertex_rows import Layout
 
 GRAPH_SCHEMA = pa.schema(
     [
@@ -34,27 +34,25 @@ GRAPH_SCHEMA = pa.schema(
 """Rows of all three kinds; ``first`` is the number of an attribute vertex, or of the first of a run up to ``last``."""
 
 
-def graph_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> list[pa.RecordBatch]:
+def graph_batches(
+    layout: Layout, vertices: Vertices, parts: pa.ListArray, kinds: Collection[str] = (ATTRIBUTE, FROM, TO)
+) -> list[pa.RecordBatch]:
     """Attribute vertices and edges of event vertices.
 
     Parameters
     ----------
     layout
         The query and the types of the stream's attributes.
-    rows
-        Columns of `vertex_rows.VERTEX_SCHEMA` but for ``key``: all event vertices of whole panes and partitions.
+    vertices, parts
+        All event vertices of whole panes and partitions, and the values of their partitions, as `vertices_from` gives
+        them.
+    kinds
+        Of rows.
 
     Returns
     -------
-    Batches in `GRAPH_SCHEMA`, three for each step that has a comparison.
+    Batches in `GRAPH_SCHEMA`, one for each step that has a comparison, and each kind.
     """
-    return graph_batches(layout, *vertices_from(layout, rows))
-
-
-def graph_batches(
-    layout: Layout, vertices: Vertices, parts: pa.ListArray, kinds: Collection[str] = (ATTRIBUTE, FROM, TO)
-) -> list[pa.RecordBatch]:
-    """Rows of some kinds of event vertices, all of whole panes and partitions, as `graph_rows` gives them."""
     if not len(vertices):
         return []
     empty = np.zeros(0, np.int64)

@@ -41,12 +41,12 @@ from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.sketch.task import match_exactly
 from patternlake.udfs.trends.aggregates import aggregate_trends, attributes_of, parse_aggregates
 from patternlake.udfs.trends.from_config import layout_of
-from patternlake.udfs.trends.graph_rows import graph_rows
+from patternlake.udfs.trends.graph_rows import graph_batches
 from patternlake.udfs.trends.kernels.counting import primes
 from patternlake.udfs.trends.remainders import from_remainders
 from patternlake.udfs.trends.request import TrendsRequest
 from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
-from patternlake.udfs.trends.vertex_rows import VALUES, vertex_rows
+from patternlake.udfs.trends.vertex_rows import VALUES, vertex_rows, vertices_from
 from patternlake.udfs.trends.weights import weights_of
 from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, some_events
 
@@ -157,7 +157,7 @@ def warm_trend_questions() -> None:
         layout = layout_of({"query": query, "params": {}, "stream": STREAM})
         batch = vertex_rows(layout, events)
         columns = {name: batch[name] for name in batch.schema.names}
-        graph_rows(layout, columns)
+        graph_batches(layout, *vertices_from(layout, columns))
         columns["block"] = pa.array(np.zeros(batch.num_rows, np.int64))
         question = TrendsRequest(layout, None, None, -_EVERY_WINDOW, _EVERY_WINDOW, 100, 10**6, False)
         total = sum(int(trends) for trends in count_trends(question, columns)["trends"].to_pylist())

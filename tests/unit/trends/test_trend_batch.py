@@ -14,9 +14,9 @@ from unit.trends.test_trend_vertex_rows import columns, table_rows
 
 from patternlake.udfs.trends.batch import edge_rows_of_panes, pane_rows, vertex_rows_of_panes
 from patternlake.udfs.trends.events import event_columns_read
-from patternlake.udfs.trends.graph_rows import graph_rows
+from patternlake.udfs.trends.graph_rows import graph_batches
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows
+from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows, vertices_from
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def test_dealt_panes_give_the_rows_of_all_vertices_at_once(seed: int) -> None:
         found_edges += edge_rows_of_panes(layout, given, former)
         found_vertices += vertex_rows_of_panes(layout, {**given, "key": table_rows(new)["key"]}, former)
     whole = columns([vertex_rows(layout, table_rows(events))])
-    graph = numbered(rows_of(graph_rows(layout, whole)))
+    graph = numbered(rows_of(graph_batches(layout, *vertices_from(layout, whole))))
     assert told(rows_of(found_edges), "from", "to") == told(graph, "from", "to")
     rows = rows_of(found_vertices)
     assert told(rows, "attribute") == told(graph, "attribute")
