@@ -21,7 +21,7 @@ from patternlake.jobs.progress.reporting import LoggedProgress, Progress, defaul
 from patternlake.jobs.runs import side_by_side as sides
 from patternlake.jobs.runs.steps import ALL, JOBS, Step, check_backfill, find_waits, steps, stream_of
 from patternlake.jobs.terminal.messages import message
-from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,6 +91,8 @@ def run(
         the first of them in the order of the run; the log, at level ERROR, has the others.
     """
     sides.check(side_by_side)
+    if not isinstance(rebuild, bool):
+        raise ArgumentError(f"rebuild must be True or False, not {rebuild!r}; object= names what is rebuilt")
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     planned = steps(loaded, job, object=object, rebuild=rebuild)
     check_backfill(backfill, planned, rebuild=rebuild)

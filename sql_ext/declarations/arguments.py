@@ -49,6 +49,8 @@ def bind(
         if name is None:
             near = difflib.get_close_matches(given.lower(), names, 1)
             hint = f"; did you mean {near[0]}?" if near else "."
+            if given.lower() == "within" and "pattern" in lowered:
+                hint = "; it stands in the pattern: 'A ; B WITHIN 1 HOUR'."
             raise ArgumentError(f"{function} has no parameter {given}{hint} Its parameters: {', '.join(names)}")
         if name in values:
             raise ArgumentError(f"{function}: {name} is given twice")
@@ -263,4 +265,8 @@ def _moment(function: str, parameter: Parameter, value: Any, zone: ZoneInfo | ti
 
 
 def _unfit(function: str, parameter: Parameter, value: Any) -> ArgumentError:
+    if hasattr(value, "iloc"):  # pandas is not imported for this
+        return ArgumentError(
+            f"{function}: {parameter.name} is a frame of pandas; give spark.createDataFrame(frame), a frame of Spark"
+        )
     return ArgumentError(f"{function}: {parameter.name} = {value!r} is no {parameter.type}")

@@ -18,6 +18,7 @@ from patternlake.delta_tables.gathering.snapshots import Publications
 from patternlake.delta_tables.reading.state_reader import Condition, StateReader
 from patternlake.delta_tables.reading.worker_reader import Location, reader_at
 from patternlake.sql_ext.answering.reading_tasks import place_of
+from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
 from patternlake.sql_ext.calls.declaring import declaration_of, scalar_function
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.sketches import exact_existence
@@ -30,6 +31,7 @@ from patternlake.udfs.record_batches import rows_in_micros
 from patternlake.udfs.sequences.lent_patterns import compile_asked
 from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import exists
+from patternlake.udfs.unseen_names import MOST_NAMES
 
 ANSWER = pa.struct([("found", pa.bool_()), ("error", pa.string())])
 """What a row of a table is told."""
@@ -37,10 +39,16 @@ ANSWER = pa.struct([("found", pa.bool_()), ("error", pa.string())])
 
 def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
     snapshot = lake.snapshot(arguments["as_of"])
-    publications = snapshot.publications.of_job("sketch")
-    if given_or(arguments, "verify", True):
-        return exact_existence.occurs(lake, snapshot, _reads(publications, exact_existence.as_sequences(arguments)))
-    return anywhere(lake, _reads(publications, arguments))
+    exactly = given_or(arguments, "verify", True)
+    asked = exact_existence.as_sequences(arguments) if exactly else arguments
+    reads = _reads(snapshot.publications.of_job("sketch"), asked)
+    request = reads.request
+    counts = snapshot.name_counts(reads.events, MOST_NAMES)
+    tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
+    found = exact_existence.occurs(lake, reads, counts) if exactly else anywhere(lake, reads)
+    if found is False:
+        tell_unseen_key(lake, request.key if request.one_key else None, reads.events, pa.table({}))
+    return found
 
 
 def _reads(publications: Publications, arguments: Mapping[str, Any]) -> SketchReads:

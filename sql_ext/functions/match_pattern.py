@@ -27,6 +27,7 @@ from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart, 
 from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
+from patternlake.sql_ext.answering.user_warnings import warn_user
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer
 from patternlake.sql_ext.declarations.measured_rows import found_schema, names_found, with_measures
@@ -66,6 +67,11 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     seen = find_seen(lake, facts, arguments)
     reads = reads_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
     where, request = conditions(reads, arguments), reads.request
+    if request.after_match != "next" and not request.resumes:
+        warn_user(
+            f"after_match => '{request.after_match}' does nothing under policy => 'skip_till_any', which gives all "
+            "matches, overlapping ones too; policy => 'skip_till_next' goes on where after_match says"
+        )
     told = tell_unseen(request.pattern.asked_names, facts.counts)
     gathered = replace(events_of(request, where), sparse=_are_few(reads.names_read, facts.counts))
     if not request.partial:

@@ -89,6 +89,8 @@ def lake_of(spark: SparkSession, database: str | None = None) -> Lake:
         The database is not, or a setting has no such value.
     """
     refuse_connect(spark)
+    if spark.sparkContext._jsc is None:
+        raise StateError("this session of Spark has ended; patternlake.session(…) starts one")
     known = _APPLICATIONS.get(str(spark.sparkContext.applicationId), {})
     name = database or _find_chosen(spark, known)
     if name is None:

@@ -33,6 +33,15 @@ _SIGN = 50.0
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
+_DRAWN = {
+    "timeline": "answers of match_seq, match_pattern, match_subscription, cet_trends and match_groups",
+    "trends": "answers of cet_trends",
+    "funnel": "answers of match_funnel",
+    "paths": "answers of match_paths",
+    "forecasts": "answers of predict_match, and verdicts of evaluate",
+}
+
+
 def list_columns(frame: Frame, picture: str) -> list[str]:
     """Names of the columns of a frame; what is no frame, such as the list that collect() gives, is refused."""
     if not hasattr(frame, "columns"):
@@ -74,7 +83,9 @@ def rows(frame: Frame, picture: str, needed: tuple[str, ...], most: int) -> pd.D
     missing = [column for column in needed if column not in columns]
     if missing:
         there = ", ".join(columns)
-        raise ArgumentError(f"plot.{picture}: no column {missing[0]!r} in the frame, which has {there}")
+        raise ArgumentError(
+            f"plot.{picture}: no column {missing[0]!r} in the frame, which has {there}; it draws {_DRAWN[picture]}"
+        )
     found = frame.head(most + 1) if isinstance(frame, pd.DataFrame) else frame.limit(most + 1).toPandas()
     if not len(found):
         raise ArgumentError(f"plot.{picture}: the frame has no rows; there is nothing to draw")

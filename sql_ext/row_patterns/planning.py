@@ -33,6 +33,7 @@ from patternlake.delta_tables.spark.folded_aggregates import fold_aggregates
 from patternlake.delta_tables.spark.spark_types import first_line, project, types_of
 from patternlake.delta_tables.writing.arrow_rows import arrow_schema
 from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.user_warnings import warn_user
 from patternlake.sql_ext.declarations.table_arguments import OrderedRows, Term, qualifiers, text_term
 from patternlake.sql_ext.lakes.size_settings import read_count, read_size
 from patternlake.sql_ext.row_patterns.subqueries import place_subqueries
@@ -199,6 +200,12 @@ def _columns(frame: DataFrame) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in columns}
 
 
+def _is_text(expression: str) -> bool:
+    """Whether an expression is a text in quotes."""
+    quote = expression[:1]
+    return quote in ("'", '"') and len(expression) > 1 and expression.find(quote, 1) == len(expression) - 1
+
+
 def _place_rows(rows: OrderedRows, clause: Clause) -> OrderedRows:
     """The table with the partitions and the order that the clause says, if it does."""
     for what, here, there in (
@@ -211,6 +218,11 @@ def _place_rows(rows: OrderedRows, clause: Clause) -> OrderedRows:
     terms: dict[Span, Term] = {}
     for one in (*clause.partition_by, *clause.order_by):
         try:
+            if one in clause.partition_by and _is_text(one.text):
+                warn_user(
+                    f"PARTITION BY {one.text}: a text in quotes is the same for all rows, which make one partition; "
+                    f"a column stands in backquotes: `{one.text[1:-1]}`"
+                )
             terms[one.span] = text_term(rows.frame, one.text)
             rows.frame.select(terms[one.span].value)
         except PySparkException as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from patternlake.delta_tables.gathering.snapshots import Publications, Snapshot
+from patternlake.delta_tables.gathering.snapshots import Publications
 from patternlake.delta_tables.reading.state_reader import among
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.sketches.exact_sequences import (
@@ -27,13 +27,13 @@ from patternlake.sql_ext.sketches.exact_sequences import (
 from patternlake.sql_ext.sketches.sketch_descent import Place, descend
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.measures.pattern_measures import refuse_measures
+from patternlake.udfs.published import NameCount
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sequences.lent_patterns import compile_asked
 from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import Candidates, blocks_touched, everywhere
 from patternlake.udfs.sketch.task import match_exactly
 from patternlake.udfs.sketch.windows import Window
-from patternlake.udfs.unseen_names import MOST_NAMES
 
 
 def as_sequences(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,15 +43,14 @@ def as_sequences(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {**arguments, "verify": True, "after_match": "past_last", "max_matches": most, "truncate": True}
 
 
-def occurs(lake: Lake, snapshot: Snapshot, reads: SketchReads) -> bool:
-    """Whether the pattern of a call, checked as one of `as_sequences`, occurs.
+def occurs(lake: Lake, reads: SketchReads, counts: Sequence[NameCount]) -> bool:
+    """Whether the pattern of a call, checked as one of `as_sequences`, occurs, given how often names do.
 
     Raises
     ------
     ArgumentError
         More events carry names of the pattern than one task holds, and no match is among the first of them.
     """
-    counts = snapshot.name_counts(reads.events, MOST_NAMES)
 
     def found(wanted: Candidates) -> bool:
         rows = exact_rows(lake, reads, wanted, counts)

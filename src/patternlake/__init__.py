@@ -299,8 +299,8 @@ def run(
     configuration
         The configuration's file, or the configuration.
     job
-        ``ingest``, ``sketch``, ``trends``, ``groups``, ``predict``, ``evaluate``, ``maintain``, or ``all`` in this
-        order.
+        ``ingest``, ``sketch``, ``trends``, ``groups``, ``patterns``, ``predict``, ``evaluate``, ``alerts``,
+        ``maintain``, or ``all`` in this order.
     object
         Only the object of this name.
     rebuild

@@ -21,7 +21,7 @@ COMPARED = [pytest.param(step, id=step, marks=[] if step == "ingest" else [pytes
 def test_tasks_of_spark_write_what_the_driver_writes_of_few_events(
     history: History, step: str, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tasks write files for themselves where the driver commits them; else Spark does. It may be all that reads, too."""
+    """Tasks write files for themselves where the driver commits them; else Spark does, and perhaps reads all, too."""
     given = STEPS[step]
     by_the_driver = history.after(step)
     monkeypatch.setattr(few, "FEW_EVENTS", -1)

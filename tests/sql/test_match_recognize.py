@@ -49,6 +49,12 @@ def over(lake: SparkSession, clause: str, table: str = "ticks") -> list[tuple[An
     return rows(lake, f"SELECT * FROM {table} MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ts {clause})")
 
 
+def test_a_text_in_quotes_as_a_partition_is_told(lake: SparkSession) -> None:
+    clause = "PARTITION BY 'symbol' ORDER BY ts, price PATTERN (a) DEFINE a AS price > 8"
+    with pytest.warns(UserWarning, match=r"a column stands in backquotes: `symbol`"):
+        lake.sql(f"SELECT * FROM ticks MATCH_RECOGNIZE ({clause})")
+
+
 def test_one_row_per_match(lake: SparkSession) -> None:
     question = lake.sql(
         f"""SELECT * FROM ticks MATCH_RECOGNIZE (

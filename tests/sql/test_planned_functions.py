@@ -307,6 +307,21 @@ def test_a_name_that_never_occurred_is_told(lake: SketchLake) -> None:
         patternlake.match_pattern(lake.spark, "worked", "A ; Z")
 
 
+@pytest.mark.parametrize("verify", [True, False])
+def test_match_exists_tells_of_names_and_keys_that_never_occurred(
+    lake: SketchLake, keyed: Stream, verify: bool
+) -> None:
+    with pytest.warns(UserWarning, match="'Z' never occurred in the stream"):
+        assert patternlake.match_exists(lake.spark, "worked", "A ; Z", verify=verify) is False
+    with pytest.warns(UserWarning, match=r"the key 'K1' never occurred in the stream; did you mean 'k1'\?"):
+        assert patternlake.match_exists(lake.spark, "planned", "A ; B", key="K1", verify=verify) is False
+
+
+def test_an_after_match_that_does_nothing_is_told(lake: SketchLake) -> None:
+    with pytest.warns(UserWarning, match="after_match => 'past_last' does nothing under policy => 'skip_till_any'"):
+        patternlake.match_pattern(lake.spark, "worked", "A ; B", after_match="past_last")
+
+
 @pytest.mark.parametrize(
     "asked",
     [
