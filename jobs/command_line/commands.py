@@ -420,9 +420,10 @@ def sql(
                     lambda line: _tell(console, line),
                 )
                 return
+            statements = shell.read(sys.stdin, lambda line: _tell(console, line))
             told = [
-                _answer_statement(spark, statement, format, console, verbose)
-                for statement in shell.read(sys.stdin, lambda line: _tell(console, line))
+                _answer_statement(spark, statement, format, console, verbose, f"statement {number}: ")
+                for number, statement in enumerate(statements, 1)
             ]
     if not all(told):
         raise typer.Exit(1)
@@ -490,8 +491,10 @@ def serve(
         )
 
 
-def _answer_statement(spark: SparkSession, statement: str, format: Format, console: Console, verbose: bool) -> bool:
-    """Answer a statement, or tell its error; whether it was answered."""
+def _answer_statement(
+    spark: SparkSession, statement: str, format: Format, console: Console, verbose: bool, which: str = ""
+) -> bool:
+    """Answer a statement, or tell its error, and `which` it is; whether it was answered."""
     try:
         _answer(spark, statement, format, console)
     except BrokenPipeError:
@@ -499,7 +502,7 @@ def _answer_statement(spark: SparkSession, statement: str, format: Format, conso
     except Exception as error:
         if verbose:
             traceback.print_exception(error)
-        typer.echo(message(error), err=True)
+        typer.echo(f"{which}{message(error)}", err=True)
         return False
     return True
 

@@ -29,6 +29,7 @@ from patternlake.jobs.ingest.chunks import keep_chunks
 from patternlake.jobs.ingest.prepared_rows import Total
 from patternlake.jobs.ingest.rivals import rival
 from patternlake.jobs.ingest.writing import write
+from patternlake.jobs.sources.columns import LATE
 from patternlake.jobs.sources.expressions import ORIGIN
 from patternlake.udfs.attributes import column_of
 from patternlake.udfs.errors import ArgumentError, SourceError, StateError, shorten
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 JOB = "ingest"
 KEY = "backfill"
 """Key in what a batch says it has read: of a backfill, the span, microseconds."""
-LATE = "late"
 _RIGHT = "write FROM..TO, as in 2024-01-01..2024-02-01; the rows before TO are taken"
 _WAS = f"{OWN}was"
 

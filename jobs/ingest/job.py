@@ -38,7 +38,7 @@ from patternlake.jobs.ingest.rivals import rival, rivalry
 from patternlake.jobs.ingest.ties import Ties
 from patternlake.jobs.ingest.unread_files import may_have_unread, renew_planned
 from patternlake.jobs.ingest.writing import write
-from patternlake.jobs.sources.columns import FIRST_MICROS, EventColumns
+from patternlake.jobs.sources.columns import FIRST_MICROS, LATE, EventColumns
 from patternlake.jobs.sources.errors import ChangedSourceError
 from patternlake.jobs.sources.source import Source
 from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
@@ -403,7 +403,7 @@ class _Run:
 
     def _leave_out_late(self, found: dict[str | None, Total]) -> dict[str | None, Total]:
         """What a batch amounts to, without late rows where these are going to be taken in."""
-        return {reason: total for reason, total in found.items() if self.backfill is None or reason != filling.LATE}
+        return {reason: total for reason, total in found.items() if self.backfill is None or reason != LATE}
 
     def _watermark(self, last: int | None, before: Publication | None) -> Any:
         lateness = self.stream.allowed_lateness

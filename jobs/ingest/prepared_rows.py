@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from patternlake.jobs.ingest import ordering
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
+from patternlake.jobs.sources.columns import LATE
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.partitions import lists_of
@@ -88,9 +89,10 @@ def warning(stream: str, totals: Mapping[str | None, Total], share: float) -> st
     causes = {reason: total for reason, total in refused.items() if reason != "companion"} or refused
     commonest = max(causes, key=lambda reason: (causes[reason].rows, str(reason)))
     most = causes[commonest]
+    cure = "; --backfill takes them in, a larger allowed_lateness those to come" if commonest == LATE else ""
     return (
         f"stream {stream!r}: {bad:,} of {rows:,} rows went to quarantine, most of them ({most.rows:,}) for the reason "
-        f"{commonest!r}, such as: {most.sample}"
+        f"{commonest!r}, such as: {most.sample}{cure}"
     )
 
 

@@ -39,9 +39,10 @@ logger = logging.getLogger(__name__)
 _VITAL = ("key", "event_id")
 _READ = ("time", "name", "step", "probability")
 
+LATE = "late"
 # The first of these that applies is a quarantined row's reason; all that apply stand in its detail.
 REASONS = (
-    *("file", "corrupt", "time", "name", "cast", "step", "probability", "late", "repeat", "closed", "sum", "companion"),
+    *("file", "corrupt", "time", "name", "cast", "step", "probability", LATE, "repeat", "closed", "sum", "companion"),
 )
 
 # Python, Arrow's readers and SQL's DATE know no others.
@@ -310,7 +311,7 @@ class EventColumns:
         if watermark is not None:
             bound = F.timestamp_micros(F.lit(watermark).cast("bigint"))
             found.append(
-                ("late", F.col("time") < bound, F.concat(F.lit("late: before the watermark "), bound.cast("string")))
+                (LATE, F.col("time") < bound, F.concat(F.lit("late: before the watermark "), bound.cast("string")))
             )
         return found
 

@@ -271,7 +271,9 @@ class _Table:
         elif self.rows.order_by:
             term = self.rows.order_by[0]
         else:
-            raise ArgumentError(f"{STREAM} needs an order in time: write ORDER BY (column) behind it")
+            raise ArgumentError(
+                f'{STREAM} needs an order in time: write ORDER BY (column) behind it, in Python time="column"'
+            )
         if self.rows.order_by and (term.order.upper().startswith("DESC")):
             raise ArgumentError(f"ORDER BY {term.name} {term.order}: events come in the order of time; leave DESC out")
         try:

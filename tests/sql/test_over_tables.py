@@ -215,7 +215,7 @@ def test_columns_may_have_names_like_our_own(lake: SketchLake, stream: Stream) -
 
 REFUSED = [
     ("match_pattern(TABLE(clicks) PARTITION BY (user), 'a ; b', name => 'page')",
-     "TABLE(…) needs an order in time: write ORDER BY (column) behind it"),
+     "TABLE(…) needs an order in time: write ORDER BY (column) behind it, in Python time=\"column\""),
     ("match_pattern(TABLE(clicks) PARTITION BY user ORDER BY (x), 'a ; b', name => 'page')",
      "the time of an event is a TIMESTAMP or a DATE, not x, which is BIGINT; begin ORDER BY with such a column, or "
      "make one of it, such as timestamp_seconds(x)"),

@@ -195,7 +195,7 @@ def test_statements_of_a_pipe_are_answered_one_by_one_and_an_error_ends_only_its
     assert command("sql", "--conf", str(conf)) == 1
     shown = capsys.readouterr()
     assert shown.out == "one\n---\n  1\nthree\n-----\nA ; B\n"
-    assert shown.err.startswith("[PARSE_SYNTAX_ERROR] ")
+    assert shown.err.startswith("statement 2: [PARSE_SYNTAX_ERROR] ")
     assert shown.err.count("\n") == 1
     monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 1 AS one;"))
     assert command("sql", "--conf", str(conf), "--format", "csv") == 0
