@@ -127,16 +127,22 @@ def tell_new_lake(database: Database) -> str:
         One that was `made`. Elsewhere than on this machine's disk no other lakes are looked for.
     """
     told = f"made a new lake at {database.location}; there was none"
-    if has_scheme(database.location) and not database.location.startswith("file:"):
-        return told
-    path = Path(plain(unquote(database.location) if database.location.startswith("file:") else database.location))
+    beside = name_lakes_beside(database.location)
+    if beside:
+        told += f". Lakes beside it: {beside}; if you mean one of them, put `location` right and delete the new one"
+    return told
+
+
+def name_lakes_beside(location: str) -> str:
+    """Name the lakes in the folders beside a location; empty where there are none, or none are looked for."""
+    if has_scheme(location) and not location.startswith("file:"):
+        return ""
+    path = Path(os.path.abspath(plain(unquote(location) if location.startswith("file:") else location)))
     with suppress(OSError):
         folders = sorted(islice(path.parent.iterdir(), _LOOKED_AT))
         others = [each for each in folders if each != path and (each / _CARRIER / "_delta_log").is_dir()]
-        if others:
-            shown = ", ".join(map(str, others[:_SHOWN])) + (", …" if len(others) > _SHOWN else "")
-            told += f". Lakes beside it: {shown}; if you mean one of them, put `location` right and delete the new one"
-    return told
+        return ", ".join(map(str, others[:_SHOWN])) + (", …" if len(others) > _SHOWN else "")
+    return ""
 
 
 def reader_without_spark(location: str | None) -> DirectReader | None:

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 from patternlake.delta_tables.schema.names import internal_name
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.alerts import FORECAST, AlertConfiguration
+from patternlake.jobs.configuration.compiling import check_query
 from patternlake.jobs.configuration.emitted import EmittedMatches, with_emitted
 from patternlake.jobs.configuration.groups import GroupConfiguration
 from patternlake.jobs.configuration.patterns import PatternConfiguration
@@ -189,6 +190,7 @@ class Configuration(Section):
             key = "pattern" if isinstance(query, GroupConfiguration) else "query"
             try:
                 engines.check(parse(getattr(query, key)), _QUERIES[section])
+                check_query(section, query.meaning, self.streams[query.stream])
             except PatternLakeError as error:
                 raise problem(str(error), section, name, key) from None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from patternlake.delta_tables.batches.batch import WRITTEN
-from patternlake.delta_tables.databases.opening import reader_without_spark
+from patternlake.delta_tables.databases.opening import name_lakes_beside, reader_without_spark
 from patternlake.delta_tables.databases.store_options import tell_spark
 from patternlake.delta_tables.reading.spark_reader import SparkReader
 from patternlake.delta_tables.schema.locations import has_scheme, plain
@@ -130,8 +130,11 @@ def _reader(location: str, spark: SparkSession | None) -> StateReader:
 
 
 def _no_lake(location: str) -> StateError:
+    beside = name_lakes_beside(location)
+    meant = f". Lakes beside it: {beside}; perhaps one of them is meant" if beside else ""
     return StateError(
         f"there is no lake at {location}: it has no table {log_name(_PUBLICATIONS)}; the first run of a job makes one"
+        f"{meant}"
     )
 
 

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -107,6 +108,11 @@ def file_source(spark: SparkSession, pattern: str, format: str | None = None) ->
         # Not its folder, of which Spark would look through all that lies below it, and there may lie the lake.
         path, name = alone(place), _stream_name(_ENDINGS.sub("", place))
     if not files:
+        below = sorted(each.name for each in Path(place).iterdir() if each.is_dir()) if os.path.isdir(place) else []
+        if below:
+            raise SourceError(
+                f"--files {pattern!r}: no file is there, but folders: {', '.join(below)}; name one of them"
+            )
         raise SourceError(
             f"--files {pattern!r}: no file is there; write a folder, or a pattern such as 'data/*.csv' in quotes, so "
             "that the shell leaves it alone"

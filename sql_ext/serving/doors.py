@@ -81,13 +81,18 @@ class Doors:
         self._check_settings(environment)
         if self.password_file is not None:
             check_password_file(self.password_file)
+            if self.insecure:
+                raise ArgumentError(
+                    f"--insecure (insecure) stands beside --password-file {self.password_file} (password_file), which "
+                    "guards both doors; leave one of them out"
+                )
         open_doors = self._find_unguarded(environment)
         if open_doors and not self.insecure:
             what = "read and change" if self.allow_writes else "read"
             raise ArgumentError(
                 f"every user and program that reaches {self.host} could {what} everything by "
-                f"{' and '.join(open_doors)}: --password-file guards both doors (password_file), --insecure says that "
-                "it is meant so (insecure)"
+                f"{' and '.join(open_doors)}: --password-file (password_file) guards both doors, --insecure (insecure) "
+                "leaves them open on purpose"
             )
         if self.port == self.connect_port != 0:
             raise ArgumentError(f"port {self.port} cannot be that of both JDBC and Spark Connect")

@@ -181,6 +181,9 @@ def test_status_of_a_place_without_a_lake_says_so_and_makes_none(
         f"there is no lake at {place}: it has no table publications_log; the first run of a job makes one\n"
     )
     assert not place.exists()
+    (tmp_path / "lake" / "publications_log" / "_delta_log").mkdir(parents=True)
+    assert command("status", "--conf", str(tmp_path / "lake.yaml")) == 1
+    assert capsys.readouterr().err.endswith(f". Lakes beside it: {tmp_path}/lake; perhaps one of them is meant\n")
 
 
 def test_an_unknown_job_is_refused_with_the_jobs_that_exist(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:

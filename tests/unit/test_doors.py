@@ -59,8 +59,10 @@ def test_port_0_is_any_that_is_free() -> None:
 def test_an_address_is_refused_without_a_guard_though_only_this_machine_reaches_it(host: str, passwords: Path) -> None:
     assert refusal(host=host) == (
         f"every user and program that reaches {host} could read everything by JDBC and Spark Connect: --password-file "
-        "guards both doors (password_file), --insecure says that it is meant so (insecure)"
+        "(password_file) guards both doors, --insecure (insecure) leaves them open on purpose"
     )
+    said = refusal(host=host, password_file=passwords, insecure=True)
+    assert said.startswith(f"--insecure (insecure) stands beside --password-file {passwords} (password_file)")
     assert "could read and change everything by JDBC and" in refusal(host=host, allow_writes=True)
     assert checked(host="0.0.0.0", insecure=True).host == "0.0.0.0"
     assert checked(host="0.0.0.0", password_file=passwords).host == "0.0.0.0"

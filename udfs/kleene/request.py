@@ -273,7 +273,7 @@ def _check(
     types = types_of_attributes(configuration)
     policy = given_or(arguments, "policy", "skip_till_any")
     after_match, most = given_or(arguments, "after_match", "next"), given_or(arguments, "max_matches", MAX_MATCHES)
-    check_arguments(policy, after_match if operand_after(after_match) is None else "next", most)
+    check_arguments(policy, after_match if operand_after(after_match) is None else "next", most, ())
     repetition = given_or(arguments, "repetition", "maximal")
     check_repetition(repetition)
     parameters = dict(arguments.get("params") or {})

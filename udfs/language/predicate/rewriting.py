@@ -365,7 +365,10 @@ class _Rewriter:
         end = self.tokens[self.at - 1].span.end
         if self.next_is("."):
             self.take()
-            column, last = self.name(f"{token.text}. is followed by an attribute")
+            told = f"{token.text}. is followed by an attribute"
+            if self.next_is("*"):
+                told += f", as in COUNT({token.text}.x); COUNT({token.text}.*) stands in MEASURES"
+            column, last = self.name(told)
             if self.next_is("."):
                 raise self.error("an attribute has no parts; write operand.attribute", self.peek())
             reference = Reference(name, index, column)

@@ -191,7 +191,7 @@ class _Binder:
         if reference.operand not in self.scope.operands:
             raise self.error(
                 f"{reference.operand} is not an operand of the pattern"
-                + self.suggestion(reference.operand or "", "operands", self.scope.operands),
+                + suggest(reference.operand or "", "operands", self.scope.operands),
                 part.span,
             )
         self.check_column(reference.column, part.span)
@@ -215,7 +215,7 @@ class _Binder:
             )
         known = [*(self.columns() if len(operands) <= 1 else operands), *self.scope.parameters]
         what = "a column or a parameter" if len(operands) <= 1 else "a parameter"
-        near = self.suggestion(name, "in scope", known)
+        near = suggest(name, "in scope", known)
         raise self.error(f"{name} is not {what}{near}; put text in single quotes: '{name}'", part.span)
 
     def columns(self) -> list[str]:
@@ -227,7 +227,7 @@ class _Binder:
             return
         if name not in self.scope.attributes:
             raise self.error(
-                f"{name} is not an attribute of the stream" + self.suggestion(name, "in scope", self.columns()), span
+                f"{name} is not an attribute of the stream" + suggest(name, "in scope", self.columns()), span
             )
         if value_type(self.scope.attributes[name]) is None:
             raise self.error(
@@ -236,9 +236,11 @@ class _Binder:
                 span,
             )
 
-    def suggestion(self, name: str, what: str, known: Iterable[str]) -> str:
-        names = list(known)
-        folded = {candidate.lower(): candidate for candidate in names}
-        close = difflib.get_close_matches(name.lower(), folded, 1)
-        closest = f"; did you mean {folded[close[0]]}?" if close else ""
-        return f"{closest} ({what}: {', '.join(names) or 'nothing'})"
+
+def suggest(name: str, what: str, known: Iterable[str]) -> str:
+    """The known name that is nearest to an unknown one, if one is near, and all of them."""
+    names = list(known)
+    folded = {candidate.lower(): candidate for candidate in names}
+    close = difflib.get_close_matches(name.lower(), folded, 1)
+    closest = f"; did you mean {folded[close[0]]}?" if close else ""
+    return f"{closest} ({what}: {', '.join(names) or 'nothing'})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope
+from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, suggest
 from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.language.query.tree import Query
 
@@ -28,9 +28,9 @@ def _column(query: Query, column: str, scope: Scope) -> str:
         return "key"
     clause = max((found.end() for found in re.finditer(r"\bPARTITION\s+BY\b", query.text, re.IGNORECASE)), default=0)
     start = max(query.text.find(column, clause), 0)
-    known = ", ".join([*scope.attributes, *([scope.key] if scope.key else []), *BUILT_IN])
+    known = [*scope.attributes, *([scope.key] if scope.key else []), *BUILT_IN]
     raise PredicateError(
-        f"PARTITION BY {quote(column)}: not an attribute of the stream (in scope: {known})",
+        f"PARTITION BY {quote(column)}: not an attribute of the stream" + suggest(column, "in scope", known),
         query.text,
         start,
         start + len(column),
