@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from patternlake.delta_tables.schema.names import internal_name
 from patternlake.jobs.configuration import values
@@ -29,6 +30,7 @@ from patternlake.jobs.configuration.streams import (
     StreamConfiguration,
     Text,
     problem,
+    problems,
     write_options,
 )
 from patternlake.jobs.configuration.subscriptions import KEEP, EvaluationConfiguration, SubscriptionConfiguration
@@ -93,17 +95,15 @@ class Configuration(Section):
     @model_validator(mode="after")
     def _streams_exist(self) -> Configuration:
         self.streams.update(with_emitted(self.streams, self.subscriptions))
-        for name in self.sketches:
-            if name not in self.streams:
-                known = ", ".join(map(repr, self.streams)) or "none"
-                hint = values.suggest(name, self.streams)
-                raise problem(
-                    f"no stream {shorten(name)}{hint}; a sketch is named after its stream: {known}", "sketches", name
-                )
-        for section in _QUERIES:
-            self._check_queries(section)
-        self._check_alerts()
-        self._check_places()
+        checks = [
+            self._check_sketches(),
+            *map(self._check_queries, _QUERIES),
+            self._check_alerts(),
+            self._check_places(),
+        ]
+        found = [each for check in checks for each in check]
+        if found:
+            raise problems(found)
         return self
 
     def subscriptions_to(self, stream: str) -> dict[str, SubscriptionConfiguration]:
@@ -160,39 +160,49 @@ class Configuration(Section):
         alert = self.alerts[name]
         return self._queries(alert.section)[alert.name].stream
 
-    def _check_alerts(self) -> None:
+    def _check_sketches(self) -> Iterator[PydanticCustomError]:
+        for name in self.sketches:
+            if name not in self.streams:
+                known = ", ".join(map(repr, self.streams)) or "none"
+                hint = values.suggest(name, self.streams)
+                yield problem(
+                    f"no stream {shorten(name)}{hint}; a sketch is named after its stream: {known}", "sketches", name
+                )
+
+    def _check_alerts(self) -> Iterator[PydanticCustomError]:
         for name, alert in self.alerts.items():
             section = alert.section
             there = self._queries(section)
             if alert.name not in there:
                 known = ", ".join(map(repr, there)) or "none"
                 hint = values.suggest(alert.name, there)
-                raise problem(f"{section} has no {shorten(alert.name)}{hint}; there: {known}", "alerts", name, "name")
-            if alert.of == FORECAST and alert.bound is None and self.subscriptions[alert.name].wants_precision:
+                yield problem(f"{section} has no {shorten(alert.name)}{hint}; there: {known}", "alerts", name, "name")
+            elif alert.of == FORECAST and alert.bound is None and self.subscriptions[alert.name].wants_precision:
                 why = (
                     f"the threshold of {shorten(alert.name)} is a wanted precision, and which probability that is "
                     "changes with each evaluation; say above which one to tell, such as probability >= 0.3"
                 )
-                raise problem(why, "alerts", name, "where")
+                yield problem(why, "alerts", name, "where")
 
-    def _check_places(self) -> None:
+    def _check_places(self) -> Iterator[PydanticCustomError]:
         for name, stream in self.streams.items():
             clash = None if self.location is None else stream.source.clash(self.location)
             if clash is not None:
-                raise problem(clash, "streams", name, "source", "path")
+                yield problem(clash, "streams", name, "source", "path")
 
-    def _check_queries(self, section: str) -> None:
+    def _check_queries(self, section: str) -> Iterator[PydanticCustomError]:
         for name, query in self._queries(section).items():
             if query.stream not in self.streams:
                 known = ", ".join(map(repr, self.streams)) or "none"
                 hint = values.suggest(query.stream, self.streams)
-                raise problem(f"no stream {shorten(query.stream)}{hint}; streams are {known}", section, name, "stream")
+                yield problem(f"no stream {shorten(query.stream)}{hint}; streams are {known}", section, name, "stream")
+                continue
             key = "pattern" if isinstance(query, GroupConfiguration) else "query"
             try:
                 engines.check(parse(getattr(query, key)), _QUERIES[section])
                 check_query(section, query.meaning, self.streams[query.stream])
             except PatternLakeError as error:
-                raise problem(str(error), section, name, key) from None
+                yield problem(str(error), section, name, key)
 
     def _queries(self, section: str) -> dict[str, _Query]:
         """The objects of a section that each read one stream."""
@@ -373,14 +383,15 @@ def _line(root: type[BaseModel], found: Mapping[str, Any]) -> str:
     """One of pydantic's errors as one line: path of the key, value, what would be right."""
     kind, context, value = found["type"], found.get("ctx", {}), found["input"]
     places = [str(place) for place in found["loc"] if place != "[key]"]
-    path = ".".join(cut(place) for place in places + list(context.get("key", ())))
+    path = ".".join(map(cut, places))
     if kind == "extra_forbidden":
         known = _keys(root, places[:-1])
         return f"{path}: unknown key{values.suggest(places[-1], known)}; known: {', '.join(known)}"
     if kind == "missing":
         return f"{path}: missing"
     if kind == "problem":
-        return f"{path}: {context['message']}"
+        told = context.get("all", [context])
+        return "\n".join(f"{'.'.join(map(cut, [*places, *each['key']]))}: {each['message']}" for each in told)
     if kind == "value_error":
         return f"{path}: {context['error']}"
     shown = "empty" if value is None else shorten(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
@@ -32,6 +32,14 @@ class Section(BaseModel):
 def problem(message: str, *key: str) -> PydanticCustomError:
     """An error of a whole section that belongs to one of its keys."""
     return PydanticCustomError("problem", "{message}", {"message": message, "key": list(key)})
+
+
+def problems(found: Sequence[PydanticCustomError]) -> PydanticCustomError:
+    """Several errors that `problem` gives as one."""
+    told = [each.context or {} for each in found]
+    return PydanticCustomError(
+        "problem", "{message}", {"message": "\n".join(each["message"] for each in told), "key": [], "all": told}
+    )
 
 
 def _expression(value: str) -> str:

@@ -425,3 +425,29 @@ def test_what_a_forecast_cannot_be_made_with_is_refused(setting: str, told: str)
     with pytest.raises(ConfigurationError) as caught:
         Configuration.from_text(text)
     assert f"subscriptions.ab.{told}" in str(caught.value)
+
+
+def test_problems_of_names_and_queries_are_told_at_once() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Configuration.from_text(
+            """
+            streams:
+              s: {source: {format: parquet, path: d}, time: at, name: n, attributes: {temperature: double}}
+            sketches: {t: {}}
+            patterns:
+              endless: {stream: s, query: "A ; B"}
+              hot: {stream: s, query: "A ; B WHERE B.temprature > 3 WITHIN 1 HOUR"}
+              lost: {stream: q, query: "A ; B WITHIN 1 HOUR"}
+            alerts:
+              told: {of: pattern, name: hut, to: table}
+            """
+        )
+    begins = [line.partition(": ")[0] for line in str(caught.value).splitlines() if not line.startswith(" ")]
+    assert begins == [
+        "sketches.t",
+        "patterns.endless.query",
+        "patterns.hot.query",
+        "patterns.lost.stream",
+        "alerts.told.name",
+    ]
+    assert "did you mean temperature?" in str(caught.value)
