@@ -373,8 +373,17 @@ def test_to_ask_writes_nothing(store: ObjectStore, tmp_path: Path) -> None:
     Driver(conf, store.settings(), ("ingest", "sketch")).told()
     before = len(store.requests())
     script = DRIVER.replace('patternlake.run(spark, given["conf"], given["jobs"])', "[]")
-    given = {"conf": str(conf), "settings": {**packages(), **store.settings()}, "jobs": [], "asked": ASKED}
-    subprocess.run([sys.executable, "-c", script, json.dumps(given)], check=True, cwd=tmp_path, capture_output=True)
+    given = {
+        "conf": str(conf),
+        "settings": {**packages(), **store.settings()},
+        "jobs": [],
+        "asked": ASKED,
+        "by_tasks": False,
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(given)], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
     written = [line for line in store.requests()[before:] if line.split()[0] not in ("GET", "HEAD")]
     assert written == []
 
