@@ -27,7 +27,7 @@ from patternlake.delta_tables.reading.file_cache import CACHE
 from patternlake.delta_tables.reading.table_logs import UnreadableError, one_look
 from patternlake.delta_tables.schema.locations import as_delta_rs, check_location, has_scheme, plain
 from patternlake.delta_tables.schema.names import log_name
-from patternlake.delta_tables.schema.quoting import identifier, literal
+from patternlake.delta_tables.schema.quoting import literal
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.writing import direct_writer
 from patternlake.udfs.errors import ArgumentError, StateError
@@ -96,8 +96,7 @@ def open_database(
     elif plain(place) not in map(plain, spellings):
         raise StateError(
             f"the database '{name}' is registered in this session at {registered}, not at {place}; "
-            "give the same location or another name, or free this one: "
-            f"DROP DATABASE {identifier(name)} CASCADE leaves the files of a lake"
+            "give the same location or another name, or the other location in a new process"
         )
     database = Database(spark, name, place.rstrip("/"))
     commit_conditionally(spark, registered)
