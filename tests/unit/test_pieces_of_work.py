@@ -22,7 +22,7 @@ CONFIGURATION = """
 database: lake
 location: /lake
 streams:
-  a: {source: {format: json, path: a}, time: at, name: what}
+  a: {source: {format: json, path: a}, time: at, name: what, attributes: {v: double}}
   b: {source: {format: json, path: b}, time: at, name: what}
 sketches: {a: {}, b: {}}
 trends:
