@@ -12,7 +12,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
@@ -28,11 +27,12 @@ from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.forecasts import ForecastsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.writing.arrow_rows import arrow_schema
 from patternlake.delta_tables.writing.frames import frame_where
 from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs.alerts.batches import JOB, READ_BATCH, next_batch
 from patternlake.jobs.alerts.deliveries import deliver
-from patternlake.jobs.alerts.quiet import AT, BEFORE, OUTCOME, RANK, TURN, hold_back
+from patternlake.jobs.alerts.quiet import BEFORE, decide
 from patternlake.jobs.alerts.rows import alert_rows, check_where, find_rows, locate_rows
 from patternlake.jobs.batches import few
 from patternlake.jobs.batches.contexts import keep_evaluated
@@ -41,7 +41,6 @@ from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.alerts import FORECAST, QUIET, TABLE, AlertConfiguration
 from patternlake.jobs.machines.forecasts import KEPT
 from patternlake.udfs.errors import StateError
-from patternlake.udfs.record_batches import in_micros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,6 +50,8 @@ logger = logging.getLogger(__name__)
 ALERTS, HELD_ALERTS = "alerts", "held_alerts"
 _Known = Mapping[str, Sequence[Condition]]
 """By table, the conditions on what earlier batches have decided; empty: none did."""
+_SHARES = 64
+"""Shares of the keys that tasks decide on."""
 
 
 def alerts(
@@ -138,94 +139,51 @@ def _publish_new(db: Database, work: Work) -> Publication:
     news = frame_where(db, table, where, most_bytes=few.FEW_BYTES)
     rows = alert_rows(
         find_rows(db, news, work.stream, batch.configuration, after), alert=batch.object, meaning=batch.configuration
-    )
+    ).withColumn("first_seen_at", timestamps.timestamp_literal(batch.intent.begun_at))
     # What was built anew, or began anew under another configuration, comes again.
     known = {} if last is None else {name: published_rows(TABLES[name], last) for name in (ALERTS, HELD_ALERTS)}
-    if few.few_bytes(db, table, where) and all(few.few_bytes(db, *each) for each in known.items()):
-        count = _write_here(db, batch, rows, known)
-    else:
-        count = _write(db, batch, rows, known)
+    in_driver = all(few.few_bytes(db, *each) for each in ((table, where), *known.items()))
+    count = (_write_here if in_driver else _write)(db, batch, rows, known)
     return batch.publish(rows_in=batch.source_to - batch.source_from, rows_out=count, watermark=work.stream.watermark)
 
 
 def _write(db: Database, batch: Batch, rows: DataFrame, known: _Known) -> int:
-    """Let Spark write the rows that no earlier batch has; how many are told."""
-    before = {name: choose_rows(db.table(name), where) for name, where in known.items()}
-    for those in before.values():
-        rows = rows.join(those.select("alert_id"), "alert_id", "left_anti")
-    with (
-        keep_evaluated(rows.dropDuplicates(["alert_id"])) as new,
-        keep_evaluated(_decide(new, before, _quiet(batch))) as decided,
-    ):
-        told = decided.where("held_by IS NULL").drop("held_by")
-        held = decided.where("held_by IS NOT NULL").drop("held_back")
+    """Let tasks decide, each for some keys, what becomes of rows, and write them; how many are told."""
+    before = db.spark.createDataFrame([], from_arrow_schema(BEFORE))
+    for name, where in known.items():
+        earlier = choose_rows(db.table(name), where)
+        before = before.unionByName(earlier.select(*_columns(name)), allowMissingColumns=True)
+    quiet = _quiet(batch)
+    some_keys = F.pmod(F.xxhash64("key"), F.lit(_SHARES))
+    decided = rows.groupBy(some_keys).cogroup(before.groupBy(some_keys))
+    schema = from_arrow_schema(decide(arrow_schema(rows.schema).empty_table(), BEFORE.empty_table(), quiet).schema)
+    with keep_evaluated(decided.applyInArrow(lambda found, past: decide(found, past, quiet), schema)) as rows:
+        told = rows.where("held_by IS NULL").drop("held_by")
+        held = rows.where("held_by IS NOT NULL").drop("held_back")
         for name, those in ((HELD_ALERTS, held), (ALERTS, told)):
             if not those.isEmpty():
-                seen = timestamps.timestamp_literal(batch.intent.begun_at)
-                batch.append(name, TaskRows.of(those.drop(TURN, AT, RANK).withColumn("first_seen_at", seen)))
+                batch.append(name, TaskRows.of(those))
         return told.count()
-
-
-def _decide(new: DataFrame, before: Mapping[str, DataFrame], quiet: int) -> DataFrame:
-    """New rows with what becomes of them, as `hold_back` decides it for each key; see `quiet.OUTCOME`."""
-    if not quiet and (not before or before[HELD_ALERTS].isEmpty()):
-        return new.withColumns({"held_back": F.lit(0).cast("bigint"), "held_by": F.lit(None).cast("string")})
-    past = new.sparkSession.createDataFrame([], from_arrow_schema(BEFORE))
-    if before:
-        at = F.coalesce(F.unix_micros("last_time"), F.unix_micros("watermark"), "t_end")
-        told = before[ALERTS].select(
-            "key", "alert_id", at.alias(AT), (-F.coalesce("held_back", F.lit(0))).alias("open")
-        )
-        held = before[HELD_ALERTS].groupBy("key").agg(F.count("*").alias("open"))
-        past = told.unionByName(held, allowMissingColumns=True)
-    found = new.select("key", "alert_id", TURN, AT, RANK).groupBy("key")
-    outcome = found.cogroup(past.groupBy("key")).applyInArrow(
-        lambda of_key, before_it: hold_back(of_key, before_it, quiet), from_arrow_schema(OUTCOME)
-    )
-    return new.join(outcome, "alert_id")
 
 
 def _write_here(db: Database, batch: Batch, rows: DataFrame, known: _Known) -> int:
     """As `_write`, in the driver's process."""
     assert db.direct is not None
-    new = rows.toArrow()
-    past = [_read_told(db, known[ALERTS]), _read_held(db, known[HELD_ALERTS])] if known else []
-    for those in past:
-        new = new.filter(pc.invert(pc.is_in(new["alert_id"], those["alert_id"].combine_chunks())))
-    _, first = np.unique(new["alert_id"].to_numpy(), return_index=True)
-    new = new.take(pa.array(first))
-    if not new.num_rows:
-        return 0
-    outcome = hold_back(new, pa.concat_tables([BEFORE.empty_table(), *past]), _quiet(batch))
-    moment = pa.scalar(timestamps.to_micros(batch.intent.begun_at), pa.int64())
-    seen = pa.repeat(moment.cast(pa.timestamp("us", "UTC")), new.num_rows)
-    decided = new.drop_columns([TURN, AT, RANK]).append_column("first_seen_at", seen)
-    # Both are ordered by the id, as `np.unique` and the sort do it.
-    outcome = outcome.sort_by("alert_id")
-    is_told = outcome["held_by"].is_null()
-    told = decided.append_column("held_back", outcome["held_back"]).filter(is_told)
-    held = decided.append_column("held_by", outcome["held_by"]).filter(pc.invert(is_told))
+    before = [db.direct.rows(name, _columns(name), where) for name, where in known.items()]
+    before = pa.concat_tables([BEFORE.empty_table(), *before], promote_options="default")
+    decided = decide(rows.toArrow(), before, _quiet(batch))
+    is_told = decided["held_by"].is_null()
+    told = decided.filter(is_told).drop_columns("held_by")
+    held = decided.filter(pc.invert(is_told)).drop_columns("held_back")
     for name, those in ((HELD_ALERTS, held), (ALERTS, told)):
         if those.num_rows:
             batch.append(name, those)
     return int(told.num_rows)
 
 
-def _read_told(db: Database, where: Sequence[Condition]) -> pa.Table:
-    """What earlier batches told, as `BEFORE`."""
-    assert db.direct is not None
-    rows = db.direct.rows(ALERTS, ("key", "alert_id", "last_time", "watermark", "t_end", "held_back"), where)
-    at = pc.coalesce(*(in_micros(rows[name]) for name in ("last_time", "watermark", "t_end")))
-    more = pc.negate(pc.fill_null(rows["held_back"], 0))
-    return pa.table([rows["key"], rows["alert_id"], at, more], schema=BEFORE)
-
-
-def _read_held(db: Database, where: Sequence[Condition]) -> pa.Table:
-    """What earlier batches held back, as `BEFORE`."""
-    assert db.direct is not None
-    rows = db.direct.rows(HELD_ALERTS, ("key", "alert_id"), where)
-    count = rows.num_rows
-    return pa.table([rows["key"], rows["alert_id"], pa.nulls(count, pa.int64()), pa.repeat(1, count)], schema=BEFORE)
+def _columns(table: str) -> tuple[str, ...]:
+    """What a table has of `BEFORE`."""
+    return tuple(name for name in BEFORE.names if name in TABLES[table].column_names)
 
 
 def _quiet(batch: Batch) -> int:

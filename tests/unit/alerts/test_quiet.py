@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from naive.alerts import Found, quieted
 
-from patternlake.jobs.alerts.quiet import AT, BEFORE, RANK, TURN, hold_back
+from patternlake.jobs.alerts.quiet import AT, BEFORE, RANK, TURN, decide
 
 FOUND = pa.schema(
     [("key", pa.string()), ("alert_id", pa.string()), (TURN, pa.int64()), (AT, pa.int64()), (RANK, pa.float64())]
@@ -17,22 +17,28 @@ FOUND = pa.schema(
 
 
 def in_portions(found: Sequence[Found], quiet: int, cuts: Sequence[int]) -> tuple[dict[str, int], dict[str, str]]:
-    """What is told and held back where things are looked at in portions; each portion is shuffled."""
+    """What is told and held back where things are looked at in portions, each in any order."""
     by_name = {one.name: one for one in found}
     told: dict[str, int] = {}
     held: dict[str, str] = {}
     for begin, end in zip([0, *cuts], [*cuts, len(found)], strict=True):
+        rng = random.Random(begin)
         rows = [
             {"key": one.key, "alert_id": one.name, TURN: begin + place, AT: one.time, RANK: 0.0}
             for place, one in enumerate(found[begin:end])
         ]
-        random.Random(begin).shuffle(rows)
         before = [
-            {"key": by_name[name].key, "alert_id": name, AT: by_name[name].time, "open": -count}
+            {"key": by_name[name].key, "alert_id": name, "t_end": by_name[name].time, "held_back": count}
             for name, count in told.items()
         ]
-        before += [{"key": by_name[name].key, "alert_id": name, AT: None, "open": 1} for name in held]
-        outcome = hold_back(pa.Table.from_pylist(rows, FOUND), pa.Table.from_pylist(before, BEFORE), quiet)
+        before += [{"key": by_name[name].key, "alert_id": name, "held_by": holder} for name, holder in held.items()]
+        # What is known and what comes twice is found again.
+        rows += [row for row in rows if rng.random() < 0.2]
+        known = rng.sample(found[:begin], min(begin, 2))
+        rows += [{"key": one.key, "alert_id": one.name, TURN: end, AT: one.time, RANK: 0.0} for one in known]
+        rng.shuffle(rows)
+        outcome = decide(pa.Table.from_pylist(rows, FOUND), pa.Table.from_pylist(before, BEFORE), quiet)
+        assert sorted(outcome["alert_id"].to_pylist()) == sorted(one.name for one in found[begin:end])
         for row in outcome.to_pylist():
             if row["held_by"] is None:
                 told[row["alert_id"]] = row["held_back"]
@@ -60,15 +66,16 @@ def test_without_quiet_what_was_held_back_before_is_still_counted() -> None:
     told, held = in_portions(found, 10, [])
     assert (told, held) == ({"0": 0}, {"1": "0", "2": "0"})
     rows = pa.Table.from_pylist([{"key": None, "alert_id": "3", TURN: 0, AT: 3, RANK: 0.0}], FOUND)
-    told_before = {"key": None, "alert_id": "0", AT: 0, "open": 0}
-    before = pa.Table.from_pylist([told_before, {"key": None, "alert_id": None, AT: None, "open": 2}], BEFORE)
-    assert hold_back(rows, before, 0).to_pylist() == [{"alert_id": "3", "held_back": 2, "held_by": None}]
+    told_before = {"alert_id": "0", "t_end": 0, "held_back": None}
+    held_before = [{"alert_id": name, "held_by": "0"} for name in ("1", "2")]
+    before = pa.Table.from_pylist([told_before, *held_before], BEFORE)
+    assert decide(rows, before, 0).to_pylist() == [{"key": None, "alert_id": "3", "held_back": 2, "held_by": None}]
 
 
 def test_what_was_told_at_an_unknown_time_holds_nothing_back() -> None:
     rows = pa.Table.from_pylist([{"key": "k", "alert_id": "1", TURN: 0, AT: 3, RANK: 0.0}], FOUND)
-    before = pa.Table.from_pylist([{"key": "k", "alert_id": "0", AT: None, "open": 0}], BEFORE)
-    (row,) = hold_back(rows, before, 10).to_pylist()
+    before = pa.Table.from_pylist([{"key": "k", "alert_id": "0", "held_back": 0}], BEFORE)
+    (row,) = decide(rows, before, 10).to_pylist()
     assert (row["held_back"], row["held_by"]) == (0, None)
 
 
