@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 
@@ -36,6 +37,23 @@ def test_arrow_takes_memory_from_the_c_library(program: str) -> None:
 
 def test_the_memory_that_the_environment_names_stays() -> None:
     assert told(_CHOOSE + _TELL, ARROW_DEFAULT_MEMORY_POOL="mimalloc") == "mimalloc"
+
+
+_FAULTS = """
+import resource, numpy
+for _ in range(3):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(8):
+        numpy.ones(1 << 20)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what is kept, glibc alone is told")
+def test_memory_that_is_freed_is_not_touched_anew() -> None:
+    kept = int(told(_CHOOSE + _FAULTS))
+    as_the_environment_chooses = int(told(_CHOOSE + _FAULTS, MALLOC_MMAP_THRESHOLD_="131072"))
+    assert 10 * kept < as_the_environment_chooses
 
 
 def test_where_arrow_is_loaded_nothing_is_chosen() -> None:
