@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.language.query import extents
 from patternlake.udfs.language.query.tree import Extent
+from patternlake.udfs.nearest_names import did_you_mean
 
 _WINDOW = re.compile(r"\s*([0-9]{1,19})\s*([A-Za-z]+)\s*")
 
@@ -69,10 +69,9 @@ def unknown(
     otherwise
         What to do where no known name is close.
     """
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    hint = did_you_mean(name, known)
     names = ", ".join(map(repr, known)) or f"none yet; {none}"
-    advice = "" if near or otherwise is None else f"; {otherwise}"
+    advice = "" if hint or otherwise is None else f"; {otherwise}"
     return ArgumentError(f"there is no {what} {shorten(name)}{hint}; {plural}: {names}{advice}")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from difflib import get_close_matches
 
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.nearest_names import did_you_mean
 
 POLICIES = ("strict", "skip_till_next", "skip_till_any")
 AFTER_MATCH = ("past_last", "next")
@@ -28,9 +28,9 @@ def check_arguments(policy: str, after_match: str, max_matches: int, operands: C
         Naming the value and the allowed ones.
     """
     if policy not in POLICIES:
-        near = get_close_matches(policy, POLICIES, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ArgumentError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}{hint}")
+        raise ArgumentError(
+            f"policy must be one of {', '.join(POLICIES)}, not {policy!r}{did_you_mean(policy, POLICIES)}"
+        )
     named = None if operands is None else operand_after(after_match)
     if named is not None and operands is not None and named[1] not in operands:
         raise ArgumentError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
+
+from patternlake.udfs.nearest_names import nearest_name
 
 MOST_NAMES = 10_000
 """So many names, the most frequent, are counted for a question; where there are as many, others may have occurred."""
@@ -27,24 +28,14 @@ def unseen_names(
     -------
     list of (name, nearest)
         In the order of `names`, each once; the nearest name that did occur is None where none is near.
-
-    Notes
-    -----
-    Upper and lower case count as nearer than other letters.
     """
     if not names_are_tokens or not seen or len(seen) >= MOST_NAMES:
         return []
-    known = set(seen)
-    return [(name, _nearest(name, known)) for name in dict.fromkeys(names) if name not in known]
+    known = dict.fromkeys(sorted(seen))
+    return [(name, nearest_name(name, known)) for name in dict.fromkeys(names) if name not in known]
 
 
 def unseen_text(name: str, nearest: str | None) -> str:
     """What is said of a name that never occurred."""
     hint = "" if nearest is None else f"; did you mean {nearest!r}?"
     return f"{name!r} never occurred in the stream{hint}"
-
-
-def _nearest(name: str, known: Collection[str]) -> str | None:
-    folded = {other.casefold(): other for other in sorted(known)}
-    near = difflib.get_close_matches(name.casefold(), folded, 1)
-    return folded[near[0]] if near else None

@@ -16,6 +16,7 @@ from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.sql import sql_expression
 from patternlake.jobs.configuration.streams import ObjectName, Section, Text, _one_of, problem
 from patternlake.udfs.errors import shorten
+from patternlake.udfs.nearest_names import did_you_mean
 
 SUBSCRIPTION, FORECAST, GROUP, PATTERN = "subscription", "forecast", "group", "pattern"
 TABLE, WEBHOOK, KAFKA, COMMAND = "table", "webhook", "kafka", "command"
@@ -184,7 +185,7 @@ def _unfit(text: str, columns: dict[str, str]) -> str | None:
         # Of `bindings.A`, sqlglot takes the first part for a table.
         name = column.parts[0].name
         if name.lower() not in columns:
-            return f"no column {shorten(name)}{values.suggest(name, columns)}; columns: {known}"
+            return f"no column {shorten(name)}{did_you_mean(name, columns)}; columns: {known}"
     if tree.find(exp.Star) is not None:
         return f"{shorten(text)} is not a predicate; columns: {known}"
     return None

@@ -39,6 +39,7 @@ from patternlake.udfs.errors import ConfigurationError, PatternLakeError, cut, s
 from patternlake.udfs.language.query import engines
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.limits import MOST_DIGITS, MOST_LEVELS, MOST_REPEATED
+from patternlake.udfs.nearest_names import did_you_mean
 
 __all__ = [
     "AgeRule",
@@ -164,7 +165,7 @@ class Configuration(Section):
         for name in self.sketches:
             if name not in self.streams:
                 known = ", ".join(map(repr, self.streams)) or "none"
-                hint = values.suggest(name, self.streams)
+                hint = did_you_mean(name, self.streams)
                 yield problem(
                     f"no stream {shorten(name)}{hint}; a sketch is named after its stream: {known}", "sketches", name
                 )
@@ -175,7 +176,7 @@ class Configuration(Section):
             there = self._queries(section)
             if alert.name not in there:
                 known = ", ".join(map(repr, there)) or "none"
-                hint = values.suggest(alert.name, there)
+                hint = did_you_mean(alert.name, there)
                 yield problem(f"{section} has no {shorten(alert.name)}{hint}; there: {known}", "alerts", name, "name")
             elif alert.of == FORECAST and alert.bound is None and self.subscriptions[alert.name].wants_precision:
                 why = (
@@ -194,7 +195,7 @@ class Configuration(Section):
         for name, query in self._queries(section).items():
             if query.stream not in self.streams:
                 known = ", ".join(map(repr, self.streams)) or "none"
-                hint = values.suggest(query.stream, self.streams)
+                hint = did_you_mean(query.stream, self.streams)
                 yield problem(f"no stream {shorten(query.stream)}{hint}; streams are {known}", section, name, "stream")
                 continue
             key = "pattern" if isinstance(query, GroupConfiguration) else "query"
@@ -386,7 +387,7 @@ def _line(root: type[BaseModel], found: Mapping[str, Any]) -> str:
     path = ".".join(map(cut, places))
     if kind == "extra_forbidden":
         known = _keys(root, places[:-1])
-        return f"{path}: unknown key{values.suggest(places[-1], known)}; known: {', '.join(known)}"
+        return f"{path}: unknown key{did_you_mean(places[-1], known)}; known: {', '.join(known)}"
     if kind == "missing":
         return f"{path}: missing"
     if kind == "problem":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from patternlake.jobs.configuration.values import suggest
+from patternlake.udfs.nearest_names import did_you_mean
 
 _LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore")
 _STREAMED = (
@@ -80,6 +80,6 @@ def wrong_option(format: str, options: Iterable[str]) -> tuple[str, str] | None:
         if option.lower() in _REFUSED:
             return option, f"cannot be set: {_REFUSED[option.lower()]}"
         if option.lower() not in lower:
-            told = f"is no option of a {format} source{suggest(option, known)}"
+            told = f"is no option of a {format} source{did_you_mean(option, known)}"
             return option, f"{told}; known: {', '.join(sorted(known, key=str.lower))}"
     return None

@@ -14,6 +14,7 @@ from patternlake.jobs.configuration.file_patterns import is_pattern, reaches
 from patternlake.jobs.configuration.source_options import PACE_OPTIONS, wrong_option
 from patternlake.jobs.configuration.sql import sql_expression
 from patternlake.udfs.errors import SHOWN_OF_PATH, shorten
+from patternlake.udfs.nearest_names import did_you_mean
 
 FORMATS = ("csv", "json", "parquet", "xes", "delta")
 
@@ -79,7 +80,7 @@ def _attribute(given: Any) -> Any:
 def _one_of(*allowed: str) -> AfterValidator:
     def check(value: str) -> str:
         if value not in allowed:
-            raise ValueError(f"{shorten(value)} is not one of {', '.join(allowed)}{values.suggest(value, allowed)}")
+            raise ValueError(f"{shorten(value)} is not one of {', '.join(allowed)}{did_you_mean(value, allowed)}")
         return value
 
     return AfterValidator(check)

@@ -6,17 +6,16 @@ says what would be right. Years have 365 days here: ageing and lateness are span
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from patternlake.udfs.errors import shorten
 from patternlake.udfs.limits import MOST_DIGITS
+from patternlake.udfs.nearest_names import did_you_mean
 from patternlake.udfs.own_names import KEPT, is_own
 
 NAME_LENGTH = 255
@@ -177,7 +176,7 @@ def attribute_type(value: str) -> str:
         raise ValueError(f"{shorten(value)}: a comma ends a value in {{ }}; quote the type, such as '{word},2)'")
     known = [*_TYPES, "decimal(p,s)"]
     raise ValueError(
-        f"{shorten(value)} is not a type of an attribute{suggest(word, known)}; types are {', '.join(known)}"
+        f"{shorten(value)} is not a type of an attribute{did_you_mean(word, known)}; types are {', '.join(known)}"
     )
 
 
@@ -216,10 +215,3 @@ def with_environment(text: str) -> str:
         return os.environ[found[1]]
 
     return _VARIABLE.sub(look_up, text)
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)`` where a known word is close, else nothing."""
-    lower = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(word.lower(), lower, n=1)
-    return f" (did you mean {lower[close[0]]!r}?)" if close else ""

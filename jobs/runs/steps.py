@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from patternlake.delta_tables.committing.database import Database
 from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.configuration.written import write_origin, write_section, write_stream, write_subscriptions
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.nearest_names import did_you_mean
 
 ALL = "all"
 
@@ -245,7 +245,8 @@ def steps(
         names = list(dict.fromkeys(step.object for step in found))
         quoted = ", ".join(map(repr, names)) or "none"
         raise ArgumentError(
-            f"nothing is configured for {', '.join(asked)} under {object!r}{suggest(object, names)}; known: {quoted}"
+            f"nothing is configured for {', '.join(asked)} under {object!r}{did_you_mean(object, names)}; "
+            f"known: {quoted}"
         )
     return chosen
 
@@ -276,7 +277,7 @@ def _choose_jobs(asked: Sequence[str], rebuild: bool) -> list[str]:
         raise ArgumentError(f"no job is named; jobs are {', '.join(known)}")
     for name in asked:
         if name not in known:
-            raise ArgumentError(f"there is no job {name!r}{suggest(name, known)}; jobs are {', '.join(known)}")
+            raise ArgumentError(f"there is no job {name!r}{did_you_mean(name, known)}; jobs are {', '.join(known)}")
         if rebuild and name != ALL and not JOBS[name].maintains:
             able = ", ".join(other for other, each in JOBS.items() if each.maintains)
             raise ArgumentError(f"the job {name!r} has nothing to rebuild; jobs that have: {able}, {ALL}")

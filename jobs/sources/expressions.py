@@ -11,9 +11,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.repeatability import moving_part, nodes_below
+from patternlake.udfs.nearest_names import did_you_mean
 from patternlake.udfs.own_names import OWN
 
 _ORDER = re.compile(r"o\d+|file|block|place")
@@ -53,7 +53,7 @@ def _describe_unresolved(error: AnalysisException, columns: Sequence[str]) -> st
         return None
     name = (error.getMessageParameters() or {}).get("objectName", "?").replace("`", "")
     there = ", ".join(column for column in columns if column not in (CORRUPT, ORIGIN, *PLACES))
-    return f"no column {name!r} in the source{suggest(name, columns)}; columns: {there}"
+    return f"no column {name!r} in the source{did_you_mean(name, columns)}; columns: {there}"
 
 
 def _unfit(frame: DataFrame) -> str | None:

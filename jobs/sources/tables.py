@@ -8,9 +8,9 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.schema.quoting import identifier
-from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.sources.errors import first_line
 from patternlake.udfs.errors import SourceError
+from patternlake.udfs.nearest_names import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +94,7 @@ def _close(spark: SparkSession, table: str) -> str:
         there = [str(row["tableName"]) for row in spark.sql(f"SHOW TABLES{_within(database)}").collect()]
     except PySparkException:
         return _databases(spark, database) if database else ""
-    return suggest(name, there)
+    return did_you_mean(name, there)
 
 
 def _databases(spark: SparkSession, database: list[str]) -> str:
@@ -107,7 +107,7 @@ def _databases(spark: SparkSession, database: list[str]) -> str:
     if missing.lower() in (each.lower() for each in there):
         return ""
     shown = ", ".join(there[:_SHOWN]) + (", …" if len(there) > _SHOWN else "")
-    return f", nor a database {missing!r}{suggest(missing, there)}; there are {shown}"
+    return f", nor a database {missing!r}{did_you_mean(missing, there)}; there are {shown}"
 
 
 def _within(parts: list[str]) -> str:

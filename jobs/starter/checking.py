@@ -10,7 +10,6 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.committing.sessions import own_session
-from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.ingest.chunks import KeptChunks, keep_chunks
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation, settings
 from patternlake.jobs.ingest.ordering import order_of
@@ -19,6 +18,7 @@ from patternlake.jobs.sources.columns import EventColumns
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.starter.checked import Checked, Shown
 from patternlake.udfs.errors import ArgumentError, cut
+from patternlake.udfs.nearest_names import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -51,7 +51,7 @@ def choose_streams(configuration: Configuration, object: str | None = None) -> d
         return streams
     if object not in streams:
         known = ", ".join(map(repr, streams)) or "none"
-        raise ArgumentError(f"there is no stream {object!r}{suggest(object, streams)}; streams are {known}")
+        raise ArgumentError(f"there is no stream {object!r}{did_you_mean(object, streams)}; streams are {known}")
     return {object: streams[object]}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from patternlake.delta_tables.schema.timestamps import find_zone, to_micros
 from patternlake.sql_ext.declarations.declaration import REQUIRED, Parameter, explicit
 from patternlake.sql_ext.declarations.table_arguments import is_table
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.nearest_names import nearest_name
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -47,8 +47,8 @@ def bind(
     for given, value in named.items():
         name = lowered.get(given.lower())
         if name is None:
-            near = difflib.get_close_matches(given.lower(), names, 1)
-            hint = f"; did you mean {near[0]}?" if near else "."
+            near = nearest_name(given, names)
+            hint = "." if near is None else f"; did you mean {near}?"
             if given.lower() == "within" and "pattern" in lowered:
                 hint = "; it stands in the pattern: 'A ; B WITHIN 1 HOUR'."
             raise ArgumentError(f"{function} has no parameter {given}{hint} Its parameters: {', '.join(names)}")

@@ -5,7 +5,6 @@ It says, too, which function of ours is meant where one is called that no sessio
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from pathlib import Path
@@ -16,6 +15,7 @@ from patternlake.delta_tables.spark.java_classes import define
 from patternlake.sql_ext.declarations.table_arguments import list_items
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.language.row_pattern.statements import Values, rewrite_statement
+from patternlake.udfs.nearest_names import nearest_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,7 +69,7 @@ class _Suggest:
         self._functions = functions
 
     def apply(self, name: str) -> str | None:
-        return next(iter(difflib.get_close_matches(name.lower(), self._functions, 1, _CLOSE)), None)
+        return nearest_name(name, self._functions, _CLOSE)
 
     class Java:
         """What py4j reads."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from patternlake.udfs.machines.from_config import Group, groups_of, subscription
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, state_name
 from patternlake.udfs.machines.wanted_precision import WantedPrecision
 from patternlake.udfs.measures.pattern_measures import PatternMeasures
+from patternlake.udfs.nearest_names import did_you_mean
 from patternlake.udfs.published import Published, PublishedBatch
 from patternlake.udfs.requests import BatchRange, compile_once
 
@@ -262,11 +262,9 @@ def _published_stream(name: str, as_of: int | None, published: Mapping[str, Publ
     if not known:
         for stream, one in published.items():
             one.check_moment(f"the subscriptions of {stream!r}", as_of)
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
     shown = ", ".join(map(repr, sorted(known)[:_SHOWN_NAMES])) or "none yet; run `predict`"
     more = f" and {len(known) - _SHOWN_NAMES:,} more" if len(known) > _SHOWN_NAMES else ""
-    raise ArgumentError(f"there is no subscription {name!r}{hint}; subscriptions: {shown}{more}")
+    raise ArgumentError(f"there is no subscription {name!r}{did_you_mean(name, known)}; subscriptions: {shown}{more}")
 
 
 @dataclass(frozen=True)

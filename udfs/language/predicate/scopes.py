@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from patternlake.udfs.language.predicate.expressions import (
 )
 from patternlake.udfs.language.predicate.references import Reference, quote
 from patternlake.udfs.language.query.tree import Span
+from patternlake.udfs.nearest_names import nearest_name
 
 BUILT_IN = {
     "name": "string",
@@ -240,7 +240,6 @@ class _Binder:
 def suggest(name: str, what: str, known: Iterable[str]) -> str:
     """The known name that is nearest to an unknown one, if one is near, and all of them."""
     names = list(known)
-    folded = {candidate.lower(): candidate for candidate in names}
-    close = difflib.get_close_matches(name.lower(), folded, 1)
-    closest = f"; did you mean {folded[close[0]]}?" if close else ""
+    near = nearest_name(name, names)
+    closest = "" if near is None else f"; did you mean {near}?"
     return f"{closest} ({what}: {', '.join(names) or 'nothing'})"

@@ -6,7 +6,6 @@ are columns, the tokens say where navigation, aggregates, MATCH_NUMBER and CLASS
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -21,6 +20,7 @@ from patternlake.udfs.language.row_pattern.expressions import AGGREGATES, LOGICA
 from patternlake.udfs.language.row_pattern.subqueries import Subquery, begins_subquery
 from patternlake.udfs.language.row_pattern.tokens import CLOSING, OPENING, Token, find_closing, tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause, SqlText
+from patternlake.udfs.nearest_names import did_you_mean
 
 _SEMANTICS = ("RUNNING", "FINAL")
 _STATEMENTS = {
@@ -317,8 +317,7 @@ class FormulaReader:
         if name is None:
             variables = len(parts) > 1 and not at
             known = {**self.columns, **(self.names if variables else {})}
-            near = difflib.get_close_matches(parts[at].upper(), known, 1)
-            hint = f" (did you mean {known[near[0]]!r}?)" if near else ""
+            hint = did_you_mean(parts[at], known.values())
             what = "no variable of the pattern and no column" if variables else "no column of the input"
             if not at and len(parts) == 1 and parts[0].upper() in self.names:
                 hint = f", but a variable of the pattern; write {parts[0]}.column"
