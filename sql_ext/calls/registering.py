@@ -8,6 +8,7 @@ session that is made afterwards (newSession, JDBC, Connect), and in the session 
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -184,7 +185,7 @@ def _ours(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], _PlanningError))
 
 
-class _Builder:
+class _Builder(ABC):
     """Plans the calls of one function; Spark's analyser calls it, perhaps more than once for a query."""
 
     def __init__(self, spark: SparkSession, name: str) -> None:
@@ -202,9 +203,9 @@ class _Builder:
             logger.exception("planning %s failed", self._name)
             raise _as_sparks(self._spark, f"{self._name} failed: {type(error).__name__}: {error}") from None
 
+    @abstractmethod
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
         """What stands in the place of a call."""
-        raise NotImplementedError
 
     class Java:
         """What py4j reads."""

@@ -7,6 +7,7 @@ those of each variable, in which its name is a constant. MATCH_NUMBER is the sam
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -71,12 +72,12 @@ _KNOWN = frozenset(
 _NULL, _ZERO = Constant(None), Constant(0)
 
 
-class AggregateTrees(RowColumns):
+class AggregateTrees(RowColumns, ABC):
     """The aggregates of one conjunct of a variable's condition."""
 
+    @abstractmethod
     def part(self, node: Any) -> Part:
         """The tree of a part."""
-        raise NotImplementedError
 
     def read_inside(self, formula: Formula) -> Part:
         """The tree of an expression in an aggregate."""
