@@ -80,7 +80,6 @@ def next_batch(
         logger.warning(told, JOB, name, adopted.batch_id)
         adopted = None
     fresh = last is None or rebuild or (adopted is not None and adopted.rebuild)
-    whole = dict(meaning)
     whole = {key: value for key, value in meaning.items() if key != QUIET}
     quiet = meaning if adopted is None else adopted.configuration
     if QUIET in quiet:
