@@ -55,16 +55,19 @@ class QueryLog:
         self._changed = Condition()
 
     def accept(self, told: str) -> None:
-        """Hear of one thing that happened to one query.
+        """Hear of one thing that happened to one query, or of a login that was refused.
 
         Parameters
         ----------
         told
             JSON: ``door`` (jdbc, connect), ``query`` (its id), ``at`` (milliseconds since the epoch), ``what``
             (started, finished, failed, cancelled, timed out, closed); with ``started`` ``user`` and ``statement``, with
-            ``finished`` ``rows``, or null.
+            ``finished`` ``rows``, or null. Of a login that was refused ``door``, ``what`` (refused) and ``user``.
         """
         event = json.loads(told)
+        if event["what"] == "refused":
+            logger.warning("login refused door=%s user=%s", event["door"], shown_user(event["user"] or ""))
+            return
         with self._changed:
             self._note((event["door"], event["query"]), event)
             self._changed.notify_all()

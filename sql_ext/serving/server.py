@@ -65,6 +65,7 @@ class Server:
             properties.setProperty(name, value)
         if self.doors.password_file is not None:
             properties.setProperty(self._classes.PasswordFile.PROPERTY, str(self.doors.password_file.resolve()))
+            self._classes.PasswordFile.tell(self._queries)
 
     def _refuse_writes(self) -> None:
         """Have each session that is made from here on refuse what is not reading."""

@@ -32,7 +32,7 @@ class Passwords:
         return str(self._jvm.org.apache.commons.codec.digest.Crypt.crypt(password, salt))
 
     def knows(self, user: str | None, password: str | None) -> bool:
-        return bool(self._jvm.patternlake.PasswordFile.knows(user, password))
+        return bool(self._jvm.patternlake.PasswordFile.knows("jdbc", user, password))
 
 
 @pytest.fixture

@@ -262,6 +262,9 @@ def test_a_wrong_password_opens_neither_door(served: Served, user: str, password
         connected(served, user, password or " ")
     (said,) = through_connect(served, f"{user}:{password}", ["SELECT 1"])
     assert "a token NAME:PASSWORD of the password file is needed" in said
+    for door in ("jdbc", "connect"):
+        told = f"warning: login refused door={door} user={user}"
+        assert served.line(told.__eq__, 60) == told
 
 
 def test_spark_connect_opens_to_no_one_without_a_token(served: Served) -> None:
@@ -270,8 +273,15 @@ def test_spark_connect_opens_to_no_one_without_a_token(served: Served) -> None:
 
 
 def test_a_connect_client_gets_rows_in_the_name_of_its_password(served: Served) -> None:
-    texts = [ROWS, "SELECT current_database()", WRONG, "SELECT 'by connect', count(*) FROM events"]
-    rows, database, wrong, counted = through_connect(served, f"cleo:{PASSWORD}", texts, user_id="ann")
+    texts = [
+        ROWS,
+        "SELECT current_database()",
+        WRONG,
+        "SELECT 'by connect', count(*) FROM events",
+        "SELECT current_user(), session_user()",
+    ]
+    rows, database, wrong, counted, user = through_connect(served, f"cleo:{PASSWORD}", texts, user_id="ann")
+    assert user == [("cleo", "cleo")]
     assert rows == EXPECTED
     assert database == [(DATABASE,)]
     assert "expected a name or '(' after ';', found ';'" in wrong

@@ -1,5 +1,6 @@
 package patternlake;
 
+import org.apache.spark.sql.catalyst.CurrentUserContext;
 import org.sparkproject.connect.grpc.ForwardingServerCallListener;
 import org.sparkproject.connect.grpc.ServerCall;
 
@@ -19,6 +20,17 @@ public class CallsOfUser extends ForwardingServerCallListener {
 
     public void onMessage(Object request) {
         this.next.onMessage(this.renamed(request));
+    }
+
+    /** Where a call is answered: `current_user()` is what the thread says that answers, and threads take over what those
+     *  say that start them. */
+    public void onHalfClose() {
+        CurrentUserContext.CURRENT_USER().set(this.user);
+        try {
+            this.next.onHalfClose();
+        } finally {
+            CurrentUserContext.CURRENT_USER().remove();
+        }
     }
 
     /** All requests of Connect have a user context; their classes have no interface in common that says so. */

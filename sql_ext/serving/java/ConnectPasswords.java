@@ -16,7 +16,7 @@ public class ConnectPasswords implements ServerInterceptor {
         int colon = given == null || !given.startsWith(SCHEME) ? -1 : given.indexOf(':');
         if (colon >= 0) {
             String user = given.substring(SCHEME.length(), colon);
-            if (PasswordFile.knows(user, given.substring(colon + 1))) {
+            if (PasswordFile.knows("connect", user, given.substring(colon + 1))) {
                 return new CallsOfUser(next.startCall(call, headers), user);
             }
         }

@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.security.sasl.AuthenticationException;
@@ -39,13 +40,30 @@ public class PasswordFile implements PasswdAuthenticationProvider {
      *  Connect is checked, and memory holds the password of each call anyway. */
     private static final ConcurrentHashMap FOUND = new ConcurrentHashMap();
 
+    private static volatile Consumer hearer;
+
     public void Authenticate(String user, String password) throws AuthenticationException {
-        if (!knows(user, password)) {
+        if (!knows("jdbc", user, password)) {
             throw new AuthenticationException("no such name and password");
         }
     }
 
-    public static boolean knows(String user, String password) {
+    /** Tell of refused logins from here on. */
+    public static void tell(Consumer to) {
+        hearer = to;
+    }
+
+    /** Whether a password is a user's, who comes by a door. */
+    public static boolean knows(String door, String user, String password) {
+        boolean right = isOfUser(user, password);
+        Consumer to = hearer;
+        if (!right && to != null) {
+            new Told(door, "refused", null, System.currentTimeMillis()).with("user", user).to(to);
+        }
+        return right;
+    }
+
+    private static boolean isOfUser(String user, String password) {
         if (user == null || password == null || user.length() > LONGEST || password.length() > LONGEST) {
             return false;
         }

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.ScriptTransformation;
 import org.apache.spark.sql.execution.command.CreateViewCommand;
+import org.apache.spark.sql.execution.command.DropTableCommand;
 import org.apache.spark.sql.execution.command.ResetCommand;
 import org.apache.spark.sql.execution.command.SetCommand;
 import scala.Option;
@@ -107,7 +108,24 @@ public class Reading {
             String kind = ((CreateViewCommand) node).viewType().toString();
             return kind.equals("LocalTempView") ? null : "a view that other sessions see";
         }
-        return COMMANDS.contains(name) ? null : name;
+        return COMMANDS.contains(name) ? null : words(ofView(node) ? name.replace("Table", "View") : name);
+    }
+
+    /** Spark has one class for what drops tables and views. */
+    private static boolean ofView(QueryPlan node) {
+        return node instanceof DropTableCommand && ((DropTableCommand) node).isView();
+    }
+
+    /** What a command's class is about, as in SQL: DropTableCommand is DROP TABLE. */
+    private static String words(String name) {
+        String[][] others = {
+            {"Command$", ""}, {"DataSource|Delta(?=Table)", ""}, {"Namespace", "Database"}, {"^AppendData$", "Insert"},
+            {"^Overwrite.*", "InsertOverwrite"}, {"([a-z])([A-Z])", "$1 $2"}
+        };
+        for (int number = 0; number < others.length; number++) {
+            name = name.replaceAll(others[number][0], others[number][1]);
+        }
+        return name.toUpperCase();
     }
 
     private static String ofSetting(String name) {
