@@ -12,6 +12,7 @@ from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.schema.layout import KEY
 from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.user_warnings import warn_user
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.published import NameCount
 from patternlake.udfs.unseen_names import MOST_NAMES, unseen_names, unseen_text
 
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
     from patternlake.udfs.requests import BatchRange
 
 
-def tell_unseen(names: Iterable[str], counts: Sequence[NameCount], *, names_are_tokens: bool = True) -> bool:
-    """Warn, in the log and in Python's warnings.
+def tell_unseen(
+    lake: Lake, names: Iterable[str], counts: Sequence[NameCount], *, names_are_tokens: bool = True
+) -> bool:
+    """Warn, in the log and in Python's warnings; or refuse, where the session's setting `UNSEEN` says so.
 
     Parameters
     ----------
+    lake
+        Where it is asked.
     names
         Names that a pattern asks for.
     counts
@@ -38,15 +43,20 @@ def tell_unseen(names: Iterable[str], counts: Sequence[NameCount], *, names_are_
     -------
     bool
         Whether there was anything to tell.
+
+    Raises
+    ------
+    ArgumentError
+        There was, and the setting refuses it; or it has another value than ``warn`` and ``error``.
     """
     unseen = unseen_names(names, [row.name for row in counts], names_are_tokens=names_are_tokens)
-    for name, nearest in unseen:
-        warn_user(unseen_text(name, nearest))
+    if unseen:
+        _tell(lake, [unseen_text(name, nearest) for name, nearest in unseen])
     return bool(unseen)
 
 
 def tell_unseen_key(lake: Lake, key: str | None, events: BatchRange, rows: DataFrame | pa.Table) -> bool:
-    """Warn, as `tell_unseen`, where an answer about one key is empty as the stream never had the key.
+    """Warn or refuse, as `tell_unseen`, where an answer about one key is empty as the stream never had the key.
 
     Only where the driver may read the keys of the stream: to look for a key elsewhere costs as much as an answer.
 
@@ -76,5 +86,12 @@ def tell_unseen_key(lake: Lake, key: str | None, events: BatchRange, rows: DataF
     if not known:
         return False
     nearest = unseen_names([key], known)[0][1] if len(known) < MOST_NAMES else None
-    warn_user(f"the key {unseen_text(key, nearest)}")
+    _tell(lake, [f"the key {unseen_text(key, nearest)}"])
     return True
+
+
+def _tell(lake: Lake, texts: Sequence[str]) -> None:
+    if lake.refuses_unseen:
+        raise ArgumentError("; ".join(texts))
+    for text in texts:
+        warn_user(text)

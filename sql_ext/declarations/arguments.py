@@ -114,7 +114,8 @@ class SqlArguments:
         if not self._constant(expression):
             raise ArgumentError(
                 f"{function}: {parameter.name} must be a constant, not {expression.sql()}, which may differ from row "
-                f"to row; collect the values first, and call patternlake.{function}(spark, …) from Python for each"
+                "to row; put one value into a variable first (DECLARE VARIABLE v STRING; SET VARIABLE v = (SELECT …)), "
+                f"or collect the values, and call patternlake.{function}(spark, …) from Python for each"
             )
         cast = self._cast(expression, parameter.type)
         if cast.checkInputDataTypes().isFailure():

@@ -44,7 +44,7 @@ def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
     reads = _reads(snapshot.publications.of_job("sketch"), asked)
     request = reads.request
     counts = snapshot.name_counts(reads.events, MOST_NAMES)
-    tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
+    tell_unseen(lake, request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
     found = exact_existence.occurs(lake, reads, counts) if exactly else anywhere(lake, reads)
     if found is False:
         tell_unseen_key(lake, request.key if request.one_key else None, reads.events, pa.table({}))

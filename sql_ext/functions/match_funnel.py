@@ -51,7 +51,7 @@ def reads_of(lake: Lake, arguments: Mapping[str, Any]) -> tuple[PartitionReads[F
     """Check a call; what is to be read for it, and whether the analyst was told of names that never occurred."""
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
     reads = check_request(arguments, facts.published, facts.known, facts.counts)
-    return reads, tell_unseen(reads.request.query.asked_names, facts.counts)
+    return reads, tell_unseen(lake, reads.request.query.asked_names, facts.counts)
 
 
 def stream_key(reads: PartitionReads[FunnelRequest], arguments: Mapping[str, Any]) -> str | None:

@@ -38,7 +38,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     counts = facts.counts or lake.count_names()
     reads = check_request(arguments, facts.published, facts.known, counts)
     request = reads.request
-    told = request.around is not None and tell_unseen([request.around], counts)
+    told = request.around is not None and tell_unseen(lake, [request.around], counts)
     where = event_conditions(reads.events, from_time=arguments["from_time"], to_time=arguments["to_time"])
     gathered = Gather("events", request.event_columns, tuple(where), PARTITION, arguments["key"], coded=("name",))
 

@@ -53,7 +53,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     if arguments["query"] is not None:
         asked = whole_or_kept(lake, arguments)
         if isinstance(asked, KeptPattern):
-            told = tell_unseen(asked.pattern.asked_names, asked.facts.counts)
+            told = tell_unseen(lake, asked.pattern.asked_names, asked.facts.counts)
             measures = asked.pattern.measures
             check_names(measures, COLUMNS)
             return with_measures(asked.rows(), COLUMNS, measures, lasting=not told)
@@ -72,7 +72,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
             f"after_match => '{request.after_match}' does nothing under policy => 'skip_till_any', which gives all "
             "matches, overlapping ones too; policy => 'skip_till_next' goes on where after_match says"
         )
-    told = tell_unseen(request.pattern.asked_names, facts.counts)
+    told = tell_unseen(lake, request.pattern.asked_names, facts.counts)
     gathered = replace(events_of(request, where), sparse=_are_few(reads.names_read, facts.counts))
     if not request.partial:
         gathered = around_anchors(lake, request.pattern, gathered, facts.counts)

@@ -32,7 +32,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     request = reads.request
     check_names(request.pattern.measures, COLUMNS)
     counts = snapshot.name_counts(reads.events, MOST_NAMES)
-    told = tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
+    told = tell_unseen(lake, request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
     rows = _rows(lake, reads, counts)
     told |= tell_unseen_key(lake, request.key if request.one_key else None, reads.events, rows)
     return with_measures(rows, COLUMNS, request.pattern.measures, lasting=not told)

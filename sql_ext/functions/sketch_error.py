@@ -24,7 +24,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     reads = check_request({**arguments, "verify": False}, published, snapshot.names("sketch"))
     request = reads.request
     counts = snapshot.name_counts(reads.events, MOST_NAMES)
-    told = tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
+    told = tell_unseen(lake, request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
     # Segments in which no match can end count as well: one more claim might end it there.
     hits = nodes_below(lake, reads, tops_hit(lake, reads), every="top" in request.tiers())
     known = [row.name for row in counts]

@@ -20,7 +20,7 @@ from patternlake.delta_tables.writing.arrow_rows import frame_of
 from patternlake.sql_ext.lakes.learning import Learned
 from patternlake.sql_ext.lakes.size_settings import read_count, read_size
 from patternlake.udfs.arguments import moment
-from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.published import NameCount
 from patternlake.udfs.trends.text_request import MOST_EVENTS
 
@@ -40,6 +40,8 @@ REPLAN_FACTOR = "spark.patternlake.replanFactor"
 DEFAULT_REPLAN_FACTOR = 10.0
 LEARN = "spark.patternlake.learn"
 """Whether runs of exact patterns tell what they observe of conditions, and plans are chosen by it."""
+UNSEEN = "spark.patternlake.unseen"
+"""What becomes of a question with a name or a key that never occurred: ``warn`` (default) or ``error``."""
 _CLOCKS = 60_000_000
 """Microseconds by which clocks of clients may be ahead of this one."""
 _SETTINGS = (DRIVER_BYTES, READER, MAX_TREND_EVENTS)
@@ -130,6 +132,20 @@ class Lake:
             It is no size.
         """
         return read_size(self.spark, DRIVER_BYTES, DEFAULT_DRIVER_BYTES)
+
+    @property
+    def refuses_unseen(self) -> bool:
+        """Whether `UNSEEN` is ``error``.
+
+        Raises
+        ------
+        ArgumentError
+            It is neither that nor ``warn``.
+        """
+        value = str(self.spark.conf.get(UNSEEN, "warn")).strip().lower()
+        if value not in ("warn", "error"):
+            raise ArgumentError(f"{UNSEEN} must be warn or error, not {shorten(value)}")
+        return value == "error"
 
     @property
     def in_one_order(self) -> bool:

@@ -277,7 +277,7 @@ def _call_of_text(
     where, all_where = _events_read(reads, reads.rows, reads.names, arguments)
     types = reads.request.layout.types
     _check_size(lake, reads.events, where, asked.partition, types, arguments)
-    told = tell_unseen(names_asked(asked), facts.counts)
+    told = tell_unseen(lake, names_asked(asked), facts.counts)
     here = lake.small("events", where)
     if here:
         reads = check_text(arguments, facts.published, facts.known, facts.counts, whole=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -302,6 +303,15 @@ def test_python_takes_the_same_arguments_and_gives_the_same_rows(lake: SketchLak
         patternlake.match_seq(lake.spark, "worked", "A ; B", level="x")  # type: ignore[arg-type]
 
 
+def test_an_argument_may_be_a_variable_that_a_query_gave_a_value(lake: SketchLake) -> None:
+    lake.spark.sql("DECLARE OR REPLACE VARIABLE asked STRING")
+    lake.spark.sql("SET VARIABLE asked = (SELECT concat(min(name), ' ; B') FROM events)")
+    rows = lake.spark.sql("SELECT * FROM match_seq('worked', asked)").collect()
+    assert rows == lake.spark.sql("SELECT * FROM match_seq('worked', 'A ; B')").collect() != []
+    with pytest.raises(PySparkException, match=r"SET VARIABLE v = \(SELECT …\)"):
+        lake.spark.sql("SELECT * FROM match_seq('worked', (SELECT 'A ; B'))")
+
+
 def test_a_name_that_never_occurred_is_told(lake: SketchLake) -> None:
     with pytest.warns(UserWarning, match="'Z' never occurred in the stream"):
         patternlake.match_pattern(lake.spark, "worked", "A ; Z")
@@ -315,6 +325,31 @@ def test_match_exists_tells_of_names_and_keys_that_never_occurred(
         assert patternlake.match_exists(lake.spark, "worked", "A ; Z", verify=verify) is False
     with pytest.warns(UserWarning, match=r"the key 'K1' never occurred in the stream; did you mean 'k1'\?"):
         assert patternlake.match_exists(lake.spark, "planned", "A ; B", key="K1", verify=verify) is False
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("match_seq('worked', 'A ; Z ; Y')", "'Z' never occurred in the stream; 'Y' never occurred in the stream"),
+        ("match_pattern('worked', 'A ; Z')", "'Z' never occurred in the stream"),
+        ("match_funnel('worked', 'A ; Z WITHIN 1 HOUR')", "'Z' never occurred in the stream"),
+        ("match_paths('worked', around => 'Z')", "'Z' never occurred in the stream"),
+        ("(SELECT match_exists('worked', 'A ; Z'))", "'Z' never occurred in the stream"),
+        ("cet_count('PATTERN Z+ s[] WITHIN 1 HOUR', stream => 'worked')", "'Z' never occurred in the stream"),
+        ("match_seq('planned', 'A ; B', key => 'K1')", "the key 'K1' never occurred in the stream; did you mean 'k1'?"),
+    ],
+)
+def test_a_session_may_have_what_never_occurred_refused(lake: SketchLake, keyed: Stream, asked: str, said: str) -> None:
+    lake.spark.conf.set("spark.patternlake.unseen", "error")
+    try:
+        with pytest.raises(Exception, match=re.escape(said)):
+            lake.spark.sql(f"SELECT * FROM {asked}").collect()
+        assert lake.spark.sql("SELECT * FROM match_seq('worked', 'A ; B')").count() == 7
+        lake.spark.conf.set("spark.patternlake.unseen", "raise")
+        with pytest.raises(Exception, match=r"spark\.patternlake\.unseen must be warn or error, not 'raise'"):
+            lake.spark.sql(f"SELECT * FROM {asked}").collect()
+    finally:
+        lake.spark.conf.unset("spark.patternlake.unseen")
 
 
 def test_an_after_match_that_does_nothing_is_told(lake: SketchLake) -> None:
