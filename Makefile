@@ -59,7 +59,7 @@ $(VENV)/.docs: $(VENV)/.installed
 	touch $@
 
 docs: $(VENV)/.docs $(VENV)/.jars
-	NO_MKDOCS_2_WARNING=1 PATTERNLAKE_RUN_NOTEBOOKS=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 PATTERNLAKE_RUN_NOTEBOOKS=1 $(BIN)/mkdocs build --strict
 
 pictures: $(VENV)/.installed $(VENV)/.jars
 	PATTERNLAKE_DRAW_PICTURES=1 $(BIN)/python -m pytest -q tests/sql/test_docs.py -k plots.md

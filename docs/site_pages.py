@@ -34,6 +34,8 @@ RUN = "PATTERNLAKE_RUN_NOTEBOOKS"
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 """What colours text on a terminal."""
+_TABLE = re.compile(r"^\+-", re.MULTILINE)
+"""How Spark begins a table that it prints."""
 _TABLE_CODE = re.compile(r"^\|.*\\\|.*$", re.M)
 _LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)")
 
@@ -130,4 +132,6 @@ def _shown(output: dict[str, Any]) -> str:
     text = (
         output.get("text") or data.get("text/plain") or "\n".join(output["traceback"])
     )
-    return f"```text\n{_ESCAPES.sub('', ''.join(text)).rstrip()}\n```"
+    shown = _ESCAPES.sub("", "".join(text)).rstrip()
+    # Lines of a table stay whole, and are scrolled; others are wrapped.
+    return f"```{'text' if _TABLE.search(shown) else 'output'}\n{shown}\n```"
