@@ -42,6 +42,11 @@ def list_names(spark: SparkSession, database: str) -> set[str]:
     return {row.tableName for row in rows if not row.isTemporary}
 
 
+def is_registered(spark: SparkSession, database: str) -> bool:
+    """Whether the catalog has a database of this name."""
+    return not spark.sql(f"SHOW DATABASES LIKE {literal(database)}").isEmpty()
+
+
 def describe(spark: SparkSession, database: str, clauses: str) -> list[Row]:
     """Describe a database, which is created with these clauses if the catalog has none of this name."""
     text = f"DESCRIBE DATABASE EXTENDED {identifier(database)}"
