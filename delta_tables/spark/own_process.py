@@ -23,8 +23,8 @@ def choose_memory() -> None:
     """Let Arrow take memory from the C library, and that keep some of what is freed.
 
     The allocator that Arrow brings gives large pieces back to the system at once, and touches new ones anew. Measured:
-    batches of a kept pattern that keeps 90,000 events take three quarters of the time without it. So does glibc with
-    pieces of 128 KiB: a task of a funnel or of `cet_count` over 10 million events takes four fifths of the CPU time
+    batches of a kept pattern that keeps 90,000 events take three quarters of the time without it. So does glibc as
+    it is set by default: a task of a funnel or of `cet_count` over 10 million events takes four fifths of the CPU time
     where it keeps them, and a process holds up to 256 MiB more than it uses.
 
     Of no effect on Arrow once it is loaded, on what the environment chooses, and on other C libraries than glibc.
