@@ -42,9 +42,9 @@ def list_names(spark: SparkSession, database: str) -> set[str]:
     return {row.tableName for row in rows if not row.isTemporary}
 
 
-def is_registered(spark: SparkSession, database: str) -> bool:
-    """Whether the catalog has a database of this name."""
-    return not spark.sql(f"SHOW DATABASES LIKE {literal(database)}").isEmpty()
+def wake_catalog(spark: SparkSession, database: str) -> None:
+    """Have the catalog look for a database, so that what the first look loads is there for those that follow."""
+    spark.sql(f"SHOW DATABASES LIKE {literal(database)}").collect()
 
 
 def describe(spark: SparkSession, database: str, clauses: str) -> list[Row]:

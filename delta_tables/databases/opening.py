@@ -19,7 +19,7 @@ from patternlake.delta_tables.committing.conditional_commits import commit_condi
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.committing.direct_commits import WRITER_VERSION
 from patternlake.delta_tables.databases import migrations, workers
-from patternlake.delta_tables.databases.internal_database import describe, is_internal, is_registered
+from patternlake.delta_tables.databases.internal_database import describe, is_internal, wake_catalog
 from patternlake.delta_tables.databases.preparing import prepare
 from patternlake.delta_tables.databases.store_errors import list_folders
 from patternlake.delta_tables.databases.store_options import is_object_store, options_of_spark, tell_spark
@@ -85,7 +85,7 @@ def open_database(
         if is_object_store(place):
             # Both load classes of the JVM for a second or two when they are the first; a refused store is told first.
             with ThreadPoolExecutor(1) as beside:
-                beside.submit(is_registered, spark, name)
+                beside.submit(wake_catalog, spark, name)
                 folders = list_folders(spark, place)
     rows = describe(spark, name, "" if location is None else f"LOCATION {literal(place)}")
     if is_internal(rows):
