@@ -142,10 +142,7 @@ class Lake:
         ArgumentError
             It is neither that nor ``warn``.
         """
-        value = str(self.spark.conf.get(UNSEEN, "warn")).strip().lower()
-        if value not in ("warn", "error"):
-            raise ArgumentError(f"{UNSEEN} must be warn or error, not {shorten(value)}")
-        return value == "error"
+        return self._read_choice(UNSEEN, "warn", "error") == "error"
 
     @property
     def in_one_order(self) -> bool:
@@ -197,10 +194,13 @@ class Lake:
         ArgumentError
             It is neither true nor false.
         """
-        text = str(self.spark.conf.get(LEARN, "true")).strip().lower()
-        if text not in ("true", "false"):
-            raise ArgumentError(f"{LEARN} must be true or false, not {text!r}")
-        return text == "true"
+        return self._read_choice(LEARN, "true", "false") == "true"
+
+    def _read_choice(self, name: str, default: str, other: str) -> str:
+        text = str(self.spark.conf.get(name, default)).strip().lower()
+        if text not in (default, other):
+            raise ArgumentError(f"{name} must be {default} or {other}, not {shorten(text)}")
+        return text
 
     def frame(self, table: str, where: Sequence[Condition]) -> DataFrame:
         """Rows of a table, for Spark's tasks to read."""
