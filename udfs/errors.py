@@ -21,9 +21,9 @@ def shorten(value: object, most: int = SHOWN) -> str:
 
     Examples
     --------
-    >>> shortened("30 dayz")
+    >>> shorten("30 dayz")
     "'30 dayz'"
-    >>> len(shortened("x" * 100_000))
+    >>> len(shorten("x" * 100_000))
     80
     """
     if isinstance(value, str):
