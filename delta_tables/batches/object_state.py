@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.reading.table_logs import one_look
+from patternlake.delta_tables.reading.table_logs import same_look
 from patternlake.delta_tables.tables.intents import TABLE as INTENTS
 from patternlake.delta_tables.tables.intents import Intent, IntentsReader
 from patternlake.delta_tables.tables.publications import TABLE as PUBLICATIONS
@@ -68,7 +68,7 @@ def load_object_state(
     wanted = [(job, object), *((other, stream) for other in beside)]
     publications, begun = PublicationsReader(database), IntentsReader(database)
     if database.direct is not None:
-        with one_look({}):
+        with same_look():
             database.direct.look_at([PUBLICATIONS.name, INTENTS.name])
             found = publications.latest_of(wanted)
             latest = found[job, object]

@@ -25,7 +25,7 @@ from patternlake.delta_tables.databases.store_errors import list_folders
 from patternlake.delta_tables.databases.store_options import is_object_store, options_of_spark, tell_spark
 from patternlake.delta_tables.reading.direct_reader import DirectReader
 from patternlake.delta_tables.reading.file_cache import CACHE
-from patternlake.delta_tables.reading.table_logs import UnreadableError, one_look
+from patternlake.delta_tables.reading.table_logs import Seen, UnreadableError, one_look
 from patternlake.delta_tables.schema.locations import as_delta_rs, check_location, has_scheme, plain
 from patternlake.delta_tables.schema.names import log_name
 from patternlake.delta_tables.schema.quoting import literal
@@ -107,7 +107,7 @@ def open_database(
     commit_conditionally(spark, registered)
     there = _on_disk(registered, database.location)
     carried = folders is None or _CARRIER in folders
-    with one_look({}):
+    with one_look(Seen()):
         if there is not None:
             reader: DirectReader | None = _reader(there)
         else:

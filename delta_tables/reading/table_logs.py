@@ -35,7 +35,7 @@ _FIRST = (_PUBLICATIONS, "intents")
 """Looked at before other tables, of which publications tell. They tell of no intents, so that both may be at once."""
 _MOST_MADE = 16
 """So many things that were made of the rows of one version are kept."""
-_LOOKS_AT_ONCE = 8
+_LOOKS_AT_ONCE = 32
 _MOST_CONDITIONS = 64
 """So many conditions are remembered with the files that they may be about, of one version of a table."""
 
@@ -139,8 +139,40 @@ class CopiedLog:
         self.copy.follow(commit)
 
 
-Seen = dict[str, TableVersion]
-"""Versions of a database's tables by plain name."""
+class Seen:
+    """Versions of a database's tables, by plain name, as threads saw them that look but once."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, TableVersion] = {}
+        self._lock = threading.Lock()
+        self.changes = 0
+        """How often something was forgotten."""
+
+    def get(self, name: str) -> TableVersion | None:
+        """What was seen of a table, if it was."""
+        return self._versions.get(name)
+
+    def add(self, versions: Mapping[str, TableVersion], changes: int) -> None:
+        """Note what was seen, unless there were more `changes` since the look began: it may be older than they."""
+        with self._lock:
+            current = changes == self.changes
+            if _PUBLICATIONS in versions:
+                # What they tell of may have come since another table was looked at, in whatever thread.
+                self._versions.clear()
+                self.changes += 1
+            if current:
+                self._versions |= versions
+
+    def forget(self, name: str | None = None) -> None:
+        """Forget a table, or all of them."""
+        with self._lock:
+            self.changes += 1
+            if name is None:
+                self._versions.clear()
+            else:
+                self._versions.pop(name, None)
+
+
 _SEEN: ContextVar[Seen | None] = ContextVar("versions that were seen", default=None)
 
 
@@ -165,19 +197,15 @@ def same_look() -> Iterator[None]:
     if _SEEN.get() is not None:
         yield
         return
-    with one_look({}):
+    with one_look(Seen()):
         yield
 
 
 def look_anew(name: str | None = None) -> None:
     """Let the thread look again at a table within `one_look`, as it has committed to it; at all, if it is not named."""
     seen = _SEEN.get()
-    if seen is None:
-        return
-    if name is None:
-        seen.clear()
-    else:
-        seen.pop(name, None)
+    if seen is not None:
+        seen.forget(name)
 
 
 class TableLogs:
@@ -216,13 +244,11 @@ class TableLogs:
         seen = None if self._on_disk else _SEEN.get()
         if seen is None:
             return self._look_at(name)
-        if name not in seen:
+        changes, version = seen.changes, seen.get(name)
+        if version is None:
             version = self._look_at(name)
-            if name == _PUBLICATIONS:
-                # What they tell of may have come since another table was looked at.
-                seen.clear()
-            seen[name] = version
-        return seen[name]
+            seen.add({name: version}, changes)
+        return version
 
     def look_at(self, names: Sequence[str]) -> None:
         """Look at several tables at once, within `one_look`, where each look is a wait for a store."""
@@ -232,12 +258,8 @@ class TableLogs:
         # Threads of their own: each look waits for some of those that read objects.
         with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
             for some in ([name for name in names if name in _FIRST], [name for name in names if name not in _FIRST]):
-                missing = [name for name in some if name not in seen]
-                versions = dict(zip(missing, pool.map(self._look_at, missing), strict=True))
-                if _PUBLICATIONS in versions:
-                    # What they tell of may have come since another table was looked at.
-                    seen.clear()
-                seen.update(versions)
+                changes, missing = seen.changes, [name for name in some if seen.get(name) is None]
+                seen.add(dict(zip(missing, pool.map(self._look_at, missing), strict=True)), changes)
 
     def _look_at(self, name: str) -> TableVersion:
         with self._telling(name), self._locks[name]:

@@ -160,7 +160,7 @@ def _perform(
     taken_further: set[str] = set()
     ended: dict[int, Summary | None] = {}
     failed: dict[int, Exception] = {}
-    looked_at: Seen = {}
+    looked_at = Seen()
 
     def begin(number: int) -> Callable[[], Summary] | None:
         step = listed[number]
@@ -177,8 +177,8 @@ def _perform(
                     return Summary(step.job, step.object, None, 0, 0, 0, 0, 0.0)
                 if backfill is not None and job.backfill is not None:
                     return _do(database, job.backfill, step.object, configuration, backfill)
-                # What publishes state of its own goes on from how things stand when it begins.
-                with nullcontext() if job.maintains else one_look(looked_at):
+                # Batches of a source are committed in threads of Spark's, which do not know of this one's look.
+                with nullcontext() if step.job == "ingest" else one_look(looked_at):
                     return _do(database, job.work, step.object, configuration, rebuild and job.maintains)
 
         return work
@@ -195,6 +195,7 @@ def _perform(
                 heard.end(each.result)
                 if each.result.batches:
                     taken_further.add(each.result.object)
+                    looked_at.forget()
             while told in ended:
                 summary = ended[told]
                 told += 1

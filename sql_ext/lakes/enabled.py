@@ -156,7 +156,7 @@ class _Fallback:
 
     def __init__(self, direct: DirectReader, database: Database) -> None:
         self._direct, self._database = direct, database
-        self._seen: Seen = {}
+        self._seen = Seen()
 
     @property
     def place(self) -> tuple[str, dict[str, str]]:
