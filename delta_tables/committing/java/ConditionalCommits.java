@@ -19,6 +19,8 @@ import org.apache.hadoop.fs.Path;
  *  The store that Delta has for S3 looks first and puts then, which keeps the threads of one driver apart. */
 public class ConditionalCommits extends S3SingleDriverLogStore {
     private static final String CONDITION = "fs.option.create.conditional.overwrite";
+    /** What Hadoop makes of a store's answer that the condition does not hold. */
+    private static final String REFUSED = "RemoteFileChangedException";
 
     public ConditionalCommits(Configuration configuration) {
         super(configuration);
@@ -75,10 +77,20 @@ public class ConditionalCommits extends S3SingleDriverLogStore {
      *  The object stays, so that whoever comes later needs one try. */
     public static boolean heeded(FileSystem store, Path path) throws IOException {
         for (int tried = 0; tried < 2; tried++) {
+            byte[] wanted = bytes(UUID.randomUUID().toString());
             try {
-                create(store, path, bytes(UUID.randomUUID().toString()));
-            } catch (FileAlreadyExistsException right) {
-                return true;
+                put(store, path, wanted, false);
+            } catch (IOException refused) {
+                if (refused.getClass().getSimpleName().equals(REFUSED)) {
+                    return true;
+                }
+                byte[] found = read(store, path);
+                if (found == null) {
+                    throw refused;
+                }
+                if (!Arrays.equals(found, wanted)) {
+                    return true;
+                }
             }
         }
         return false;
