@@ -39,13 +39,16 @@ import json, sys, time
 begun = time.monotonic()
 from pathlib import Path
 import patternlake
+from patternlake.jobs.configuration.file import Configuration
 given = json.loads(sys.argv[1])
+# As the command does: what reads it looks for plugins of Pydantic in all jars, once there are some.
+configuration = Configuration.load(given["conf"])
 spark = patternlake.session(None, "local[2]", database=None, settings=given["settings"])
 spark.sparkContext.setLogLevel("ERROR")
 conf, log, told = given["conf"], Path(given["requests"]), [["start of Spark", 0, time.monotonic() - begun, None]]
 works = {
-    "run all": lambda: sum(each.batches for each in patternlake.run(spark, conf)),
-    "ingest": lambda: sum(each.batches for each in patternlake.run(spark, conf, "ingest")),
+    "run all": lambda: sum(each.batches for each in patternlake.run(spark, configuration)),
+    "ingest": lambda: sum(each.batches for each in patternlake.run(spark, configuration, "ingest")),
     "enable": lambda: patternlake.enable(spark, conf) and None,
     "match_seq": lambda: spark.sql("SELECT * FROM match_seq('letters', 'A ; !B ; C')").collect() and None,
     "rows": lambda: [list(row) for row in spark.sql(given["question"]).collect()],

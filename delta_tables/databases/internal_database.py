@@ -43,8 +43,9 @@ def list_names(spark: SparkSession, database: str) -> set[str]:
 
 
 def wake_catalog(spark: SparkSession, database: str) -> None:
-    """Have the catalog look for a database, so that what the first look loads is there for those that follow."""
+    """Have the catalog look for a database, so that what the first looks load is there for those that follow."""
     spark.sql(f"SHOW DATABASES LIKE {literal(database)}").collect()
+    spark.sql(f"DESCRIBE DATABASE EXTENDED {identifier(spark.catalog.currentDatabase())}").collect()
 
 
 def describe(spark: SparkSession, database: str, clauses: str) -> list[Row]:

@@ -17,7 +17,7 @@ from typing import Any
 
 LAST_CHECKPOINT = "_last_checkpoint"
 """The object of a log that tells its last checkpoint."""
-_MOST_AT_ONCE = 16
+_MOST_AT_ONCE = 32
 _MOST_COMMITS = 64
 """A copy that has followed so many commits is made anew, as what delta-rs holds is in as many pieces."""
 _ANY_SIZE = 1 << 40

@@ -79,8 +79,7 @@ def _maintain(db: Database, name: str, configuration: Configuration) -> int:
     kept += [("alerts", alert) for alert in configuration.alerts if configuration.stream_of_alert(alert) == name]
     phases.at("forgetting")
     if db.direct is not None:
-        jobs = {job for job, _ in kept}
-        db.direct.look_at([table.name for table in TABLES.values() if table.job in jobs])
+        db.direct.look_at([*TABLES])
     for job, object in kept:
         forget(db, job=job, object=object, horizon=horizon)
     reader = PublicationsReader(db)
