@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ STREAM = "stream"
 """The parameter in whose place a table may stand."""
 _NAMED = "NamedArgumentExpression"
 _WHOLE = ("BIGINT", "INT")
+_LITERALS = {str: re.compile(r"'[^'\\]*'", re.S), int: re.compile(r"-?\d+"), bool: re.compile("true|false")}
+"""What Spark writes for literals: texts without a character that it escapes, numbers of 32 bits, truth values."""
+_MARKED_NUMBER = re.compile(r"^(-?\d[\d.]*(?:E[-+]?\d+)?)(?:BD|[BDFLSY])$")
 _TIME_ZONE = "spark.sql.session.timeZone"
 
 
@@ -111,6 +115,9 @@ class SqlArguments:
             if parameter.name == STREAM:
                 return expression
             raise ArgumentError(f"{function}: {parameter.name} takes no TABLE(…), which may stand for a stream")
+        literal = _read_literal(expression.sql(), parameter.type)
+        if literal is not None:
+            return literal
         if not self._constant(expression):
             raise ArgumentError(
                 f"{function}: {parameter.name} must be a constant, not {expression.sql()}, which may differ from row "
@@ -171,6 +178,19 @@ class SqlArguments:
         return self._types[type_]
 
 
+def _read_literal(text: str, type_: str) -> str | int | bool | None:
+    """The value of an expression whose SQL is a literal of the type; None where it takes more to tell.
+
+    Most arguments are. To cast one takes twenty calls of the JVM.
+    """
+    kind = next((kind for kind, form in _LITERALS.items() if form.fullmatch(text)), None)
+    if kind is str and type_ == "STRING":
+        return text[1:-1]
+    if kind is int and type_ in _WHOLE:
+        return int(text)
+    return text == "true" if kind is bool and type_ == "BOOLEAN" else None
+
+
 def _arguments(
     function: str, parameters: Sequence[Parameter], expressions: JavaObject
 ) -> Iterator[tuple[Parameter, Any, bool]]:
@@ -200,7 +220,9 @@ def split(function: str, expressions: JavaObject) -> tuple[list[JavaObject], dic
 
 
 def _wrong_type(function: str, parameter: Parameter, expression: JavaObject) -> ArgumentError:
-    return ArgumentError(f"{function}: {parameter.name} => {expression.sql()} is no {parameter.type}")
+    # Spark marks numbers by their types.
+    shown = _MARKED_NUMBER.sub(r"\1", expression.sql())
+    return ArgumentError(f"{function}: {parameter.name} => {shown} is no {parameter.type}")
 
 
 def plain_values(

@@ -190,11 +190,12 @@ def check_request(
         counts = _read(counts, carried, at.source_to)
     statistics = _statistics(check, counts, observed)
     plan = _choice(check, arguments, statistics).plan
-    own = {name: count for name, count in statistics.counts.items() if pattern.names is None or name in pattern.names}
+    taken = pattern.names
+    own = {name: count for name, count in statistics.counts.items() if taken is None or name in taken}
     replanning = None
     if factor is not None and arguments.get("plan") is None:
         replanning = Replanning(replace(statistics, counts=own, events=statistics.total), factor)
-    names = None if pattern.names is None else sorted(pattern.names)
+    names = None if taken is None else sorted(taken)
     tasks = max(1, -(-int(statistics.total) // TASK_EVENTS))
     taking = sum(own.values()) if counts else float(at.source_to)
     width, low, high = (None, 0, 0) if whole else _portions(check, arguments, counts, taking, statistics)
