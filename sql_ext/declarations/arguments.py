@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -25,9 +25,16 @@ STREAM = "stream"
 """The parameter in whose place a table may stand."""
 _NAMED = "NamedArgumentExpression"
 _WHOLE = ("BIGINT", "INT")
-_LITERALS = {str: re.compile(r"'[^'\\]*'", re.S), int: re.compile(r"-?\d+"), bool: re.compile("true|false")}
-"""What Spark writes for literals: texts without a character that it escapes, numbers of 32 bits, truth values."""
-_MARKED_NUMBER = re.compile(r"^(-?\d[\d.]*(?:E[-+]?\d+)?)(?:BD|[BDFLSY])$")
+_NUMBER = re.compile(r"-?\d+")
+_LITERALS: dict[str, tuple[re.Pattern[str], Callable[[str], str | int | bool]]] = {
+    "STRING": (re.compile(r"'[^'\\]*'", re.S), lambda text: text[1:-1]),
+    "BIGINT": (_NUMBER, int),
+    "INT": (_NUMBER, int),
+    "BOOLEAN": (re.compile("true|false"), lambda text: text == "true"),
+}
+"""What Spark writes for literals of a type, and how it is read: texts without a character that it escapes, numbers of
+32 bits, truth values."""
+_MARKED_NUMBER = re.compile(r"^(-?\d[\d.]*(?:E[-+]?\d+)?)(?:BD|[DLSY])$")
 _TIME_ZONE = "spark.sql.session.timeZone"
 
 
@@ -115,9 +122,11 @@ class SqlArguments:
             if parameter.name == STREAM:
                 return expression
             raise ArgumentError(f"{function}: {parameter.name} takes no TABLE(…), which may stand for a stream")
-        literal = _read_literal(expression.sql(), parameter.type)
-        if literal is not None:
-            return literal
+        if parameter.type in _LITERALS:
+            # Most arguments are literals; to cast one takes twenty calls of the JVM.
+            literal = _read_literal(expression.sql(), parameter.type)
+            if literal is not None:
+                return literal
         if not self._constant(expression):
             raise ArgumentError(
                 f"{function}: {parameter.name} must be a constant, not {expression.sql()}, which may differ from row "
@@ -179,16 +188,9 @@ class SqlArguments:
 
 
 def _read_literal(text: str, type_: str) -> str | int | bool | None:
-    """The value of an expression whose SQL is a literal of the type; None where it takes more to tell.
-
-    Most arguments are. To cast one takes twenty calls of the JVM.
-    """
-    kind = next((kind for kind, form in _LITERALS.items() if form.fullmatch(text)), None)
-    if kind is str and type_ == "STRING":
-        return text[1:-1]
-    if kind is int and type_ in _WHOLE:
-        return int(text)
-    return text == "true" if kind is bool and type_ == "BOOLEAN" else None
+    """The value of an expression whose SQL is a literal of the type; None where it takes more to tell."""
+    form, read = _LITERALS[type_]
+    return read(text) if form.fullmatch(text) else None
 
 
 def _arguments(
