@@ -43,12 +43,7 @@ public class ConditionalCommits extends S3SingleDriverLogStore {
         try {
             put(store, path, wanted, false);
         } catch (IOException refused) {
-            byte[] found = read(store, path);
-            if (found == null) {
-                throw refused;
-            }
-            // Where the answer to a first try was lost, the second meets what the first has made.
-            if (!Arrays.equals(found, wanted)) {
+            if (metAnother(store, path, wanted, refused)) {
                 FileAlreadyExistsException rival = new FileAlreadyExistsException(path.toString());
                 rival.initCause(refused);
                 throw rival;
@@ -81,19 +76,23 @@ public class ConditionalCommits extends S3SingleDriverLogStore {
             try {
                 put(store, path, wanted, false);
             } catch (IOException refused) {
-                if (refused.getClass().getSimpleName().equals(REFUSED)) {
-                    return true;
-                }
-                byte[] found = read(store, path);
-                if (found == null) {
-                    throw refused;
-                }
-                if (!Arrays.equals(found, wanted)) {
+                if (refused.getClass().getSimpleName().equals(REFUSED) || metAnother(store, path, wanted, refused)) {
                     return true;
                 }
             }
         }
         return false;
+    }
+
+    /** Whether a put was refused as there is another object. Where the answer to a first try was lost, the second meets
+     *  what the first has made; where there is none, it failed of something else. */
+    private static boolean metAnother(FileSystem store, Path path, byte[] wanted, IOException refused)
+            throws IOException {
+        byte[] found = read(store, path);
+        if (found == null) {
+            throw refused;
+        }
+        return !Arrays.equals(found, wanted);
     }
 
     private static byte[] bytes(String text) {
