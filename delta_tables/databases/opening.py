@@ -106,10 +106,12 @@ def open_database(
     database = Database(spark, name, place.rstrip("/"))
     commit_conditionally(spark, registered)
     there = _on_disk(registered, database.location)
+    if folders is None:
+        folders = _list_tables_on_disk(registered)
     carried = folders is None or _CARRIER in folders
     with one_look(Seen()):
         if there is not None:
-            reader: DirectReader | None = _reader(there)
+            reader = _readable(there)
         else:
             reader = _reader_of_store(database, storage_options or {}) if carried else None
         # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
@@ -182,6 +184,17 @@ def _on_disk(registered: str, location: str) -> str | None:
     return path if os.path.isdir(tables) and direct_writer.possible(tables) else None
 
 
+def _list_tables_on_disk(registered: str) -> frozenset[str] | None:
+    """List the folders of Delta tables at a location that Spark has registered; None where that is not on the disk."""
+    if not registered.startswith("file:"):
+        return None
+    path = Path(plain(unquote(registered)))
+    if not path.is_dir():
+        return frozenset()
+    # A process that died may have left the folder of a log without its first commit.
+    return frozenset(each.name for each in path.iterdir() if any(each.glob("_delta_log/*.json")))
+
+
 def _directly(folder: str) -> DirectReader | None:
     """What reads the tables under a folder; None where one of them has been given features that need Spark."""
     reader = _reader(folder)
@@ -199,7 +212,12 @@ def _reader_of_store(database: Database, storage_options: Mapping[str, str]) -> 
     if place is None:
         return None
     options = {**options_of_spark(database.spark, database.location), **storage_options}
-    reader = _reader(place, tuple(sorted(options.items())))
+    return _readable(place, options)
+
+
+def _readable(place: str, storage_options: Mapping[str, str] | None = None) -> DirectReader | None:
+    """What reads the tables at a place; None where only Spark can."""
+    reader = _reader(place, tuple(sorted((storage_options or {}).items())))
     try:
         reader.properties(migrations.CARRIER)
     except UnreadableError as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from delta.tables import DeltaTable
 from pyspark.errors import PySparkException
 
-from patternlake.delta_tables.databases import migrations, store_tables
+from patternlake.delta_tables.databases import known_tables, migrations
 from patternlake.delta_tables.databases.internal_database import VIEWS_PROPERTY, claim, forget_former, list_names
 from patternlake.delta_tables.databases.stream_views import list_stream_views, view_streams
 from patternlake.delta_tables.databases.views import View, columns_of_view
@@ -43,7 +43,8 @@ def prepare(database: Database, registered: str, there: Collection[str] | None =
     registered
         Its location as the catalog has it.
     there
-        The folders that stand at the location, where it is in an object store; None elsewhere.
+        The folders of tables that stand at the location, where it is in an object store or on this machine's disk;
+        None elsewhere.
 
     Returns
     -------
@@ -59,16 +60,16 @@ def prepare(database: Database, registered: str, there: Collection[str] | None =
         shown = list_names(database.spark, database.name)
         internal = claim(database, registered, new=migrations.CARRIER not in shown)
         new = not shown and internal.isdisjoint(table.log for table in TABLES.values())
-        if there is not None and new and store_tables.knows_enough(database.spark):
-            made = _prepare_in_store(database, there)
+        if there is not None and new and known_tables.knows_enough(database.spark):
+            made = _prepare_known(database, there)
         else:
             made = _prepare(database, shown, internal)
         forget_former(database, shown)
         return made
 
 
-def _prepare_in_store(database: Database, there: Collection[str]) -> bool:
-    """As `_prepare`, of a database in an object store of which the session's catalog has nothing yet."""
+def _prepare_known(database: Database, there: Collection[str]) -> bool:
+    """As `_prepare`, without Spark's look at tables, of a database of which the session's catalog has nothing yet."""
     carrier = TABLES[migrations.CARRIER]
     carried, version = carrier.log in there, migrations.SCHEMA_VERSION
     if carried and database.direct is not None:
@@ -78,7 +79,7 @@ def _prepare_in_store(database: Database, there: Collection[str]) -> bool:
     readable = carried and database.direct is not None and version == migrations.SCHEMA_VERSION
     tables = [table for table in TABLES.values() if table is not carrier]
     missing = [table for table in tables if table.log not in there]
-    catalog = store_tables.SessionCatalog(database)
+    catalog = known_tables.SessionCatalog(database)
     # That of events comes twice: with the attributes of streams it is the better one.
     views = {view.quoted: view for view in [*_list_views(database), *(list_stream_views(database) if readable else [])]}
     catalog.register_views(views.values())
@@ -86,10 +87,10 @@ def _prepare_in_store(database: Database, there: Collection[str]) -> bool:
     if carried and database.direct is None:
         version = migrations.version_of(database)
         migrations.check(database, version)
-    _each([partial(store_tables.make, database, table, {}) for table in missing])
+    _each([partial(known_tables.make, database, table, {}) for table in missing])
     if not carried:
         # Last: the version says that all tables were made.
-        store_tables.make(database, carrier, {migrations.PROPERTY: str(version)})
+        known_tables.make(database, carrier, {migrations.PROPERTY: str(version)})
     catalog.register_tables(tables)
     if version != migrations.SCHEMA_VERSION:
         migrations.migrate(database, version)

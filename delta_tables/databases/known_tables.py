@@ -1,14 +1,15 @@
-"""Tables of an object store, made and registered with as few requests as that takes.
+"""Tables that are made and registered without Spark's look at them, as what it would find is known.
 
-Spark needs some fifty requests to create an empty table in a store, ten to register one that is there, and looks into
-a table's log for each view over it. None of this tells anything new: an empty table is one object, its first commit,
-and which columns a table or a view has is known, those of attributes from publications. So the commit is put as it is,
-and the session's catalog, which lies in this process, is told of tables and views directly.
+Spark needs some fifty requests to create an empty table in an object store, ten to register one that is there, and
+looks into a table's log for each view over it. None of this tells anything new: an empty table is one object, its first
+commit, and which columns a table or a view has is known, those of attributes from publications. So the commit is put as
+it is, and the session's catalog, which lies in this process, is told of tables and views directly.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from patternlake.delta_tables.committing.store_objects import put_commit
 from patternlake.delta_tables.databases import migrations
+from patternlake.delta_tables.databases.store_options import is_object_store
+from patternlake.delta_tables.schema.locations import plain
 from patternlake.delta_tables.schema.names import log_name
 
 if TYPE_CHECKING:
@@ -59,7 +62,11 @@ def make(database: Database, table: Table, properties: Mapping[str, str]) -> Non
     """
     actions = first_commit(database.spark, table, properties)
     lines = [json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions]
-    put_commit(database.spark, database.folder(table.log, "_delta_log", f"{0:020}.json"), lines)
+    log = database.folder(table.log, "_delta_log")
+    if not is_object_store(log):
+        # A store has no folders that are to be made first.
+        os.makedirs(plain(log), exist_ok=True)
+    put_commit(database.spark, f"{log}/{0:020}.json", lines)
 
 
 def first_commit(spark: SparkSession, table: Table, properties: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -102,8 +109,17 @@ class SessionCatalog:
 
     def __init__(self, database: Database) -> None:
         spark: Any = database.spark
-        self._database, self._jvm = database, spark._jvm
+        jvm = spark._jvm
+        self._database = database
         self._catalog = spark._jsparkSession.sessionState().catalog()
+        # Each part of a name is a message to the JVM, and so is each entry of a map.
+        self._struct, self._some = jvm.org.apache.spark.sql.types.StructType, jvm.scala.Some
+        self._identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier
+        self._path, self._map = jvm.org.apache.hadoop.fs.Path, jvm.PythonUtils.toScalaMap
+        self._json = jvm.com.fasterxml.jackson.databind.ObjectMapper()
+        self._java_map = jvm.java.lang.Class.forName("java.util.Map")
+        self._none = jvm.scala.Option.empty()
+        self._external = jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType.EXTERNAL()
         # How Spark keeps a view, it shows; settings and current database stand in that.
         view = database.log(migrations.CARRIER)
         spark.sql(f"CREATE OR REPLACE VIEW {view} AS SELECT 1 AS one")
@@ -119,37 +135,46 @@ class SessionCatalog:
         for view in views:
             names = [name for name, _ in view.columns]
             own = {f"{_OUT}numCols": str(len(names)), **{f"{_OUT}col.{n}": name for n, name in enumerate(names)}}
+            text = self._some(view.text)
             entry = self._known.copy(
                 identifier=self._identify(view.database, view.name),
-                schema=self._jvm.org.apache.spark.sql.types.StructType.fromDDL(view.columns_text),
-                properties=self._jvm.PythonUtils.toScalaMap({**of_session, **own, view.mark[0]: view.mark[1]}),
-                comment=self._jvm.scala.Some(view.comment),
-                viewText=self._jvm.scala.Some(view.text),
-                viewOriginalText=self._jvm.scala.Some(view.text),
+                schema=self._struct.fromDDL(view.columns_text),
+                properties=self._pairs({**of_session, **own, view.mark[0]: view.mark[1]}),
+                comment=self._some(view.comment),
+                viewText=text,
+                viewOriginalText=text,
             )
             self._catalog.createTable(entry, True, False)
 
     def register_tables(self, tables: Iterable[Table]) -> None:
         """Register tables that are there."""
-        none, storage = self._jvm.scala.Option.empty(), _Record(self._known["storage"])
-        for table in tables:
-            place = self._jvm.org.apache.hadoop.fs.Path(self._database.folder(table.log)).toUri()
-            entry = self._known.copy(
-                identifier=self._identify(self._database.internal, table.log),
-                tableType=self._jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType.EXTERNAL(),
-                storage=storage.copy(locationUri=self._jvm.scala.Some(place)),
-                provider=self._jvm.scala.Some("delta"),
+        storage, nothing = _Record(self._known["storage"]), self._pairs({})
+        common = _Record(
+            self._known.copy(
+                tableType=self._external,
+                provider=self._some("delta"),
                 # Columns and properties are in the table's log.
-                schema=self._jvm.org.apache.spark.sql.types.StructType(),
-                properties=self._jvm.PythonUtils.toScalaMap({}),
-                viewText=none,
-                viewOriginalText=none,
+                schema=self._struct(),
+                properties=nothing,
+                viewText=self._none,
+                viewOriginalText=self._none,
                 tracksPartitionsInCatalog=True,
+            )
+        )
+        for table in tables:
+            place = self._path(self._database.folder(table.log)).toUri()
+            entry = common.copy(
+                identifier=self._identify(self._database.internal, table.log),
+                comment=self._some(table.comment),
+                storage=storage.copy(locationUri=self._some(place)),
             )
             self._catalog.createTable(entry, True, False)
 
     def _identify(self, database: str, name: str) -> Any:
-        return self._jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, self._jvm.scala.Some(database))
+        return self._identifier(name, self._some(database))
+
+    def _pairs(self, pairs: Mapping[str, str]) -> Any:
+        return self._map(self._json.readValue(json.dumps(pairs), self._java_map))
 
 
 def pairs_of(mapping: Any) -> Iterator[tuple[str, str]]:
