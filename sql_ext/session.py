@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from patternlake.sql_ext.spark_start import quiet_start
+from patternlake.sql_ext.spark_start import fetched_jars, quiet_start
 from patternlake.sql_ext.spark_start.notebooks import notebook_settings
 from patternlake.sql_ext.spark_start.settings import SESSION_SETTINGS
-from patternlake.sql_ext.spark_start.spark_packages import find_packages
+from patternlake.sql_ext.spark_start.spark_packages import PACKAGES, find_packages
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
@@ -94,9 +94,18 @@ def bare_session(master: str = "local[*]", settings: Mapping[str, str] | None = 
     builder = configure_spark_with_delta_pip(builder, find_packages(settings or {}, os.environ))
     for name in _ECHOES:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    options = {key: str(value) for key, value in builder._options.items()}
+    # On a cluster Spark itself brings what packages need to the other machines.
+    jars = fetched_jars.recall(options, os.environ) if master.startswith("local") else None
+    given = options if jars is None else {**options, fetched_jars.JARS: jars}
     try:
-        quiet_start.start(SparkConf().setAll(list(builder._options.items())))
-        return builder.getOrCreate()
+        started = quiet_start.start(
+            SparkConf().setAll([(key, value) for key, value in given.items() if jars is None or key != PACKAGES])
+        )
+        spark = builder.getOrCreate()
+        if started and jars is None:
+            fetched_jars.remember(options, os.environ, spark.sparkContext.getConf().get(fetched_jars.JARS) or "")
+        return spark
     except Exception as error:
         raise StateError(
             "Spark could not start with Delta's jars. They come from the Maven repository through Ivy at the first "

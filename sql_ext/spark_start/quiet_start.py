@@ -32,8 +32,8 @@ _BLOCK = 1 << 16
 _LAST_WORDS = 1.0
 
 
-def start(conf: SparkConf) -> None:
-    """Start a JVM and a SparkContext in it, quietly.
+def start(conf: SparkConf) -> bool:
+    """Start a JVM and a SparkContext in it, quietly; whether that was done.
 
     Where a JVM is there already, or is not this process' to start, nothing is done.
 
@@ -51,7 +51,7 @@ def start(conf: SparkConf) -> None:
     from pyspark.java_gateway import launch_gateway
 
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
-        return
+        return False
     stderr = _Held()
     try:
         with _options_of_ours():
@@ -63,6 +63,7 @@ def start(conf: SparkConf) -> None:
         stderr.release(tell=True)
         raise
     stderr.release(tell=False)
+    return True
 
 
 def end(gateway: JavaGateway) -> None:

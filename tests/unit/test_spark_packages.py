@@ -26,6 +26,15 @@ def test_defaults_stand_in_the_conf_folder_of_spark(tmp_path: Path) -> None:
     assert find_packages({}, {"SPARK_HOME": str(tmp_path / "conf")}) == [], "there is no such file"
 
 
+def test_a_file_that_is_named_stands_for_the_defaults(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.jars.packages a:b:1")
+    (tmp_path / "my own.conf").write_text(f"spark.jars.packages {KAFKA}")
+    environment = {"SPARK_CONF_DIR": str(tmp_path)}
+    assert find_packages({}, environment) == ["a:b:1"]
+    named = f"--properties-file '{tmp_path}/my own.conf' pyspark-shell"
+    assert find_packages({}, {**environment, "PYSPARK_SUBMIT_ARGS": named}) == [KAFKA]
+
+
 def test_settings_win_and_deltas_own_package_is_chosen_by_its_version(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text("spark.jars.packages a:b:1")
     settings = {"spark.jars.packages": f"io.delta:delta-spark_4.2_2.13:4.0.0,{KAFKA}"}
