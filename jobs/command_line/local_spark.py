@@ -8,11 +8,13 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from patternlake.delta_tables.committing.sessions import temporary_settings
+from patternlake.delta_tables.schema.locations import plain
 from patternlake.delta_tables.spark.own_process import settle
 from patternlake.udfs.errors import StateError
 from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
@@ -85,10 +87,22 @@ def spark_for(
             )
     spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
     settle(spark)
+    # A catalog of Hive's outlives the process, and needs its folders.
+    passing = spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
+    warehouse = str(spark.conf.get("spark.sql.warehouse.dir"))
     try:
         yield spark
     finally:
         spark.stop()
+        if passing:
+            _remove_empty_folders(Path(plain(unquote(warehouse))))
+
+
+def _remove_empty_folders(warehouse: Path) -> None:
+    """Remove the folders that Spark has made for databases, a lake's internal one too, and that nothing was put in."""
+    for folder in (*warehouse.glob("*.db"), warehouse):
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def on_a_platform() -> bool:
