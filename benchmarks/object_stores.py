@@ -39,15 +39,25 @@ import json, sys, time
 begun = time.monotonic()
 from pathlib import Path
 import patternlake
+from patternlake.delta_tables.databases.opening import open_database
 from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.runs.running import perform
+from patternlake.jobs.runs.steps import steps
 given = json.loads(sys.argv[1])
 # As the command does: what reads it looks for plugins of Pydantic in all jars, once there are some.
 configuration = Configuration.load(given["conf"])
 spark = patternlake.session(None, "local[2]", database=None, settings=given["settings"])
 spark.sparkContext.setLogLevel("ERROR")
 conf, log, told = given["conf"], Path(given["requests"]), [["start of Spark", 0, time.monotonic() - begun, None]]
+
+def run_all():
+    lake = open_database(
+        spark, configuration.database, configuration.location, configuration.storage_options, named=False
+    )
+    return sum(each.batches for each in perform(lake, configuration, steps(configuration, "all")))
+
 works = {
-    "run all": lambda: sum(each.batches for each in patternlake.run(spark, configuration)),
+    "run all": run_all,
     "ingest": lambda: sum(each.batches for each in patternlake.run(spark, configuration, "ingest")),
     "enable": lambda: patternlake.enable(spark, conf) and None,
     "match_seq": lambda: spark.sql("SELECT * FROM match_seq('letters', 'A ; !B ; C')").collect() and None,
@@ -151,9 +161,13 @@ class _Process:
     """A driver at work."""
 
     def __init__(self, store: ObjectStore, conf: Path, *works: str) -> None:
-        warehouse = {"spark.sql.warehouse.dir": str(conf.with_name("warehouse")), "spark.driver.memory": "1g"}
+        own = {
+            "spark.sql.warehouse.dir": str(conf.with_name("warehouse")), "spark.driver.memory": "1g",
+            # As the command has it.
+            "spark.python.sql.dataFrameDebugging.enabled": "false",
+        }  # fmt: skip
         given = {
-            "conf": str(conf), "settings": {**packages(), **warehouse, **store.settings()}, "works": works,
+            "conf": str(conf), "settings": {**packages(), **own, **store.settings()}, "works": works,
             "requests": str(store.requests_file), "question": QUESTION,
         }  # fmt: skip
         self._process = subprocess.Popen(

@@ -75,6 +75,12 @@ def settings_of(spark: SparkSession, location: str) -> dict[str, str]:
     return {_FILE_MANAGER: f"{PACKAGE}.{_FILES}"} if ours else {}
 
 
+def qualify(spark: SparkSession, location: str) -> str:
+    """A location as Spark's catalog would register it: a URI of the file system that Spark reads it with."""
+    store, path = _store(spark, location)
+    return str(store.makeQualified(path).toUri().toString())
+
+
 def is_safe_for_several(spark: SparkSession, location: str) -> bool:
     """Whether two drivers may commit to the tables at a location at once; on S3 this tries it out, once a process.
 

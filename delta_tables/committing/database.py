@@ -47,6 +47,9 @@ class Database:
     written
         What publications keep of the configuration of the object that a job works on, JSON; see
         `configuration.written`.
+    register
+        Has the catalog know the tables and views, if it does not yet, when the first of them is named; None: it knows
+        them.
     """
 
     session: SparkSession | Callable[[], SparkSession]
@@ -56,6 +59,7 @@ class Database:
     folder_on_disk: str | None = field(default=None, compare=False)
     direct: DirectReader | None = field(default=None, compare=False, repr=False)
     written: str | None = field(default=None, compare=False, repr=False)
+    register: Callable[[], object] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -94,10 +98,12 @@ class Database:
 
     def log(self, table: str) -> str:
         """Quoted name of a table's Delta table, for SQL text, given its plain name."""
+        self._know_names()
         return identifier(self.internal, log_name(table))
 
     def view(self, table: str) -> str:
         """Quoted name of a table's view, for SQL text, given the table's plain name."""
+        self._know_names()
         return identifier(self.database_of(table), table)
 
     def database_of(self, table: str) -> str:
@@ -124,6 +130,10 @@ class Database:
         if not POSSIBLE or folder is None or direct.writer_version(table.name) > WRITER_VERSION:
             return None
         return lock_of(folder, table.log)
+
+    def _know_names(self) -> None:
+        if self.register is not None:
+            self.register()
 
     def folder(self, *parts: str) -> str:
         """Return a path under the location."""

@@ -27,6 +27,7 @@ from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.committing.database import Database
+    from patternlake.delta_tables.reading.direct_reader import DirectReader
 
 logger = logging.getLogger(__name__)
 
@@ -249,6 +250,11 @@ def properties(database: Database) -> Mapping[str, str]:
         logger.info("%s; Spark reads it", error)
     rows = database.spark.sql(f"SHOW TBLPROPERTIES {database.log(CARRIER)}").collect()
     return {row.key: row.value for row in rows}
+
+
+def is_current(reader: DirectReader) -> bool:
+    """Whether the tables that a reader reads are of this code's version."""
+    return reader.properties(CARRIER).get(PROPERTY) == str(SCHEMA_VERSION)
 
 
 def check(database: Database, version: int) -> None:

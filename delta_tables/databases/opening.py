@@ -5,20 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from patternlake.delta_tables.committing.conditional_commits import commit_conditionally
+from patternlake.delta_tables.committing.conditional_commits import commit_conditionally, qualify
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.committing.direct_commits import WRITER_VERSION
-from patternlake.delta_tables.databases import migrations, workers
+from patternlake.delta_tables.databases import known_tables, migrations, workers
 from patternlake.delta_tables.databases.internal_database import describe, is_internal, wake_catalog
 from patternlake.delta_tables.databases.preparing import prepare
 from patternlake.delta_tables.databases.store_errors import list_folders
@@ -49,6 +50,8 @@ def open_database(
     name: str = "patternlake",
     location: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    *,
+    named: bool = True,
 ) -> Database:
     """Open a database; create, register or migrate what needs it.
 
@@ -65,6 +68,10 @@ def open_database(
         puts the database.
     storage_options
         Of the object store, as of `store_options.tell_spark`.
+    named
+        Whether tables and views are called by name at once. If not, a catalog that ends with the session learns them
+        when `Database.log` or `Database.view` first names one: jobs that find nothing new need none. Measured: 2.5 of
+        the 14 seconds of a command that starts and finds nothing.
 
     Raises
     ------
@@ -85,8 +92,13 @@ def open_database(
         if is_object_store(place):
             # Both load classes of the JVM for a second or two when they are the first; a refused store is told first.
             with ThreadPoolExecutor(1) as beside:
-                beside.submit(wake_catalog, spark, name)
+                if named:
+                    beside.submit(wake_catalog, spark, name)
                 folders = list_folders(spark, place)
+        if not named:
+            found = _open_unnamed(Database(spark, name, place.rstrip("/")), folders, storage_options or {})
+            if found is not None:
+                return replace(found, register=_Once(partial(open_database, spark, name, location, storage_options)))
     rows = describe(spark, name, "" if location is None else f"LOCATION {literal(place)}")
     if is_internal(rows):
         raise StateError(
@@ -122,6 +134,51 @@ def open_database(
         return replace(database, made=made, direct=reader or _reader_of_store(database, storage_options or {}))
     direct = _directly(on_disk)
     return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)
+
+
+def _open_unnamed(
+    database: Database, folders: Collection[str] | None, storage_options: Mapping[str, str]
+) -> Database | None:
+    """A database that is whole and up to date, and of which a catalog that ends with the session has nothing; or None.
+
+    Parameters
+    ----------
+    database
+        Named and placed.
+    folders
+        As of `list_folders`.
+    storage_options
+        As of `open_database`.
+    """
+    session: Any = database.spark._jsparkSession
+    catalog = session.sessionState().catalog()
+    known = any(map(catalog.databaseExists, (database.name, database.internal)))
+    if known or not known_tables.knows_enough(database.spark):
+        return None
+    registered = qualify(database.spark, database.location)
+    there = _list_tables_on_disk(registered) if folders is None else folders
+    if there is None or not {table.log for table in TABLES.values()}.issubset(there):
+        return None
+    commit_conditionally(database.spark, registered)
+    on_disk = _on_disk(registered, database.location)
+    with one_look(Seen()):
+        direct = _reader_of_store(database, storage_options) if on_disk is None else _directly(on_disk)
+        if direct is None or not migrations.is_current(direct):
+            return None
+    return replace(database, folder_on_disk=on_disk, direct=direct)
+
+
+class _Once:
+    """Does something when it is first called for, in whatever thread; who calls meanwhile waits."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work, self._lock, self._done = work, threading.Lock(), False
+
+    def __call__(self) -> None:
+        with self._lock:
+            if not self._done:
+                self._work()
+                self._done = True
 
 
 def tell_new_lake(database: Database) -> str:
@@ -168,8 +225,7 @@ def reader_without_spark(location: str | None) -> DirectReader | None:
     reader = _directly(path)
     if reader is None:
         return None
-    version = reader.properties(migrations.CARRIER).get(migrations.PROPERTY)
-    return reader if version == str(migrations.SCHEMA_VERSION) else None
+    return reader if migrations.is_current(reader) else None
 
 
 def _on_disk(registered: str, location: str) -> str | None:

@@ -561,7 +561,9 @@ def _round(
     # Rich takes FORCE_COLOR, which logs of builds are often written with, for a terminal.
     quiet = quiet or not sys.stderr.isatty()
     with ShownProgress(console, spark, quiet=quiet) as progress:
-        database = open_database(spark, configuration.database, configuration.location, configuration.storage_options)
+        database = open_database(
+            spark, configuration.database, configuration.location, configuration.storage_options, named=False
+        )
         yield from perform(database, configuration, planned, progress=progress, side_by_side=side_by_side, **how)
 
 

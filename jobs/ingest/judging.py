@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -82,4 +82,4 @@ class Judge:
 
     def _events(self, before: Publication, session: SparkSession) -> DataFrame:
         """The published events, in the session of the batch: Spark joins no frames of two sessions."""
-        return EventsReader(type(self.db)(session, self.db.name, self.db.location)).published(before)
+        return EventsReader(replace(self.db, session=session)).published(before)
