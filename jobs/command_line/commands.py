@@ -270,7 +270,9 @@ def run(
             _tell(console, f"nothing is configured for {', '.join(jobs)} in {conf}")
             return
         NEW_LAKES.setLevel(logging.INFO)
-        with spark_for(configuration, create=True, verbose=verbose) as spark:
+        # Jobs need no functions; but a source that is called by a name may be the lake's own.
+        named = any(stream.source.table is not None for stream in configuration.streams.values())
+        with spark_for(configuration if named else None, create=True, verbose=verbose) as spark:
             # SIGTERM, from a supervisor or a container's end, is Ctrl-C here; Spark has set that up to cancel its work.
             signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
             rounds = _round(
@@ -554,16 +556,20 @@ def _round(
     quiet: bool,
     **how: Any,
 ) -> Generator[Summary, None, None]:
-    from patternlake.delta_tables.databases.opening import open_database
+    from patternlake.delta_tables.databases import workers
+    from patternlake.delta_tables.databases.opening import NEW_LAKES, open_database, tell_new_lake
     from patternlake.jobs.progress.reporting import ShownProgress
     from patternlake.jobs.runs.running import perform
 
     # Rich takes FORCE_COLOR, which logs of builds are often written with, for a terminal.
     quiet = quiet or not sys.stderr.isatty()
     with ShownProgress(console, spark, quiet=quiet) as progress:
+        workers.check(spark)
         database = open_database(
             spark, configuration.database, configuration.location, configuration.storage_options, named=False
         )
+        if database.made:
+            NEW_LAKES.info("%s", tell_new_lake(database))
         yield from perform(database, configuration, planned, progress=progress, side_by_side=side_by_side, **how)
 
 

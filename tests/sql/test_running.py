@@ -72,8 +72,10 @@ def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None
     """Let commands use the tests' session, and leave it running."""
 
     @contextmanager
-    def session(configuration: Configuration, *, create: bool = False, verbose: bool = False) -> Iterator[SparkSession]:
-        yield patternlake.enable(spark, configuration, create=create)
+    def session(
+        configuration: Configuration | None, *, create: bool = False, verbose: bool = False
+    ) -> Iterator[SparkSession]:
+        yield spark if configuration is None else patternlake.enable(spark, configuration, create=create)
 
     for name in local_spark._ECHOES:
         monkeypatch.setattr(logging.getLogger(name), "disabled", True)

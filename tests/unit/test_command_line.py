@@ -65,8 +65,9 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         monkeypatch.setitem(JOBS, name, job_steps.Job(job.objects, doing(name), job.maintains))
     monkeypatch.setattr(local_spark, "spark_for", session)
     session_of_one_core = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
-    one_core = SimpleNamespace(spark=session_of_one_core, location="/lake", direct=None)
-    monkeypatch.setattr("patternlake.delta_tables.databases.opening.open_database", lambda *given: one_core)
+    one_core = SimpleNamespace(spark=session_of_one_core, location="/lake", direct=None, made=False)
+    monkeypatch.setattr("patternlake.delta_tables.databases.opening.open_database", lambda *_, **__: one_core)
+    monkeypatch.setattr("patternlake.delta_tables.databases.workers.check", lambda _: None)
     monkeypatch.setattr(commands.signal, "signal", lambda *given: None)
     return done
 
@@ -251,6 +252,27 @@ def test_several_jobs_run_in_the_order_of_dependence() -> None:
 def test_several_jobs_run_with_one_command(conf: Path, work: list[tuple[Any, ...]]) -> None:
     assert command("run", "sketch", "ingest", "--conf", str(conf), "--object", "flights") == 0
     assert work == [("ingest", "flights", False), ("sketch", "flights", False)]
+
+
+@pytest.mark.parametrize(
+    ("source", "functions"),
+    [("{format: csv, path: data, options: {header: true}}", False), ("{table: patternlake_internal.alerts_log}", True)],
+)
+def test_a_run_enables_functions_where_a_source_is_called_by_a_name_that_may_be_the_lakes(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, source: str, functions: bool
+) -> None:
+    enabled = []
+
+    @contextmanager
+    def session(configuration: Configuration | None, **_: object) -> Iterator[SimpleNamespace]:
+        enabled.append(configuration is not None)
+        yield SimpleNamespace()
+
+    monkeypatch.setattr(local_spark, "spark_for", session)
+    conf.write_text(f"streams:\n  flights: {{source: {source}, time: at, name: what}}\n")
+    assert command("run", "ingest", "--conf", str(conf)) == 0
+    assert enabled == [functions]
+    assert [job for job, _, _ in work] == ["ingest"]
 
 
 def test_a_run_can_fail_where_much_goes_to_quarantine(
