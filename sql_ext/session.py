@@ -97,11 +97,12 @@ def bare_session(master: str = "local[*]", settings: Mapping[str, str] | None = 
     options = {key: str(value) for key, value in builder._options.items()}
     # On a cluster Spark itself brings what packages need to the other machines.
     jars = fetched_jars.recall(options, os.environ) if master.startswith("local") else None
-    given = options if jars is None else {**options, fetched_jars.JARS: jars}
+    given = dict(options)
+    if jars is not None:
+        del given[PACKAGES]
+        given[fetched_jars.JARS] = jars
     try:
-        started = quiet_start.start(
-            SparkConf().setAll([(key, value) for key, value in given.items() if jars is None or key != PACKAGES])
-        )
+        started = quiet_start.start(SparkConf().setAll(list(given.items())))
         spark = builder.getOrCreate()
         if started and jars is None:
             fetched_jars.remember(options, os.environ, spark.sparkContext.getConf().get(fetched_jars.JARS) or "")
