@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 from patternlake.sql_ext.spark_start import fetched_jars, quiet_start
 from patternlake.udfs.errors import StateError
@@ -39,8 +37,7 @@ def class_path(settings: Mapping[str, str]) -> str:
     if found is None:
         found = _ask_ivy(options)
         fetched_jars.remember(options, os.environ, found)
-    jars = [Path(unquote(urlparse(each).path)) for each in found.split(",")]
-    wanted = [str(jar) for jar in jars if jar.match(_DELTA)]
+    wanted = [str(jar) for jar in fetched_jars.files_of(found) if jar.match(_DELTA)]
     if not wanted:
         raise StateError(f"Spark names no jars of Delta's ({_DELTA}) among those that it was started with: {found}")
     return os.pathsep.join(wanted)

@@ -46,8 +46,12 @@ def recall(settings: Mapping[str, str], environment: Mapping[str, str]) -> str |
         told = str(json.loads(note.read_text(encoding="utf-8"))[JARS])
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    there = all(Path(unquote(urlparse(jar).path)).is_file() for jar in told.split(","))
-    return told if there else None
+    return told if all(file.is_file() for file in files_of(told)) else None
+
+
+def files_of(jars: str) -> list[Path]:
+    """The files of jars that `JARS` lists as URIs."""
+    return [Path(unquote(urlparse(jar).path)) for jar in jars.split(",")]
 
 
 def remember(settings: Mapping[str, str], environment: Mapping[str, str], jars: str) -> None:
