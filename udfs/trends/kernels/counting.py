@@ -95,8 +95,7 @@ def counts(sweeper: Sweeper, order: IntArray, first: Swept, starts: BoolArray, c
         int64[n]: the cell of each row; how many cells there are.
     """
     rows = np.flatnonzero(starts & (first.length > 0))
-    longest = np.zeros(cells, np.int32)
-    np.maximum.at(longest, cell[rows], first.length[rows])
+    longest = greatest_by_cell(first.length, rows, cell, cells)
     about = np.bincount(cell[rows], first.about[rows], cells).astype(np.float64)
     low, low_length = sums_by_cell(first.value, rows, cell, cells, WRAPPING)[:, :2].T.tolist()
     big = np.flatnonzero(about * np.maximum(longest, 1) >= _SAFE)
@@ -199,6 +198,15 @@ def sums_by_cell(value: LaneArray, rows: IntArray, cell: IntArray, cells: int, m
             if modulus != 0 and total >= modulus:
                 total -= modulus
             found[cell[row], lane] = total
+    return found
+
+
+@njit(cache=True)
+def greatest_by_cell(value: SmallArray, rows: IntArray, cell: IntArray, cells: int) -> SmallArray:
+    """The greatest value of rows by their cells, 0 where a cell has none: int32[c]."""
+    found = np.zeros(cells, np.int32)
+    for row in rows:
+        found[cell[row]] = max(found[cell[row]], value[row])
     return found
 
 

@@ -26,6 +26,7 @@ from patternlake.udfs.trends.kernels.counting import (
     by_remainders,
     counts,
     first_sweep,
+    greatest_by_cell,
     row_numbers,
     sums_by_cell,
 )
@@ -156,9 +157,7 @@ class Trends:
         measures = LENGTHS._replace(ranks=ranks[self.cells.row[self._row]])
         _, _, best = self._sweeper(self._order, WRAPPING, False, measures)
         rows = np.flatnonzero(self._starts & (best > 0))
-        found = np.zeros(len(self.cells.key), np.int32)
-        np.maximum.at(found, self._cell[rows], best[rows])
-        return found
+        return greatest_by_cell(best, rows, self._cell, len(self.cells.key))
 
     def extract(
         self,
