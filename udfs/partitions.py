@@ -33,7 +33,10 @@ def columns_holding(columns: Sequence[str], types: Mapping[str, str]) -> tuple[s
 
 
 def partition_values(rows: pa.Table, columns: Sequence[str]) -> pa.ListArray:
-    """The values that partition events, as lists of texts: what is no text as Spark casts it, moments in UTC."""
+    """The values that partition events, as lists of texts: what is no text as Spark casts it, moments in UTC.
+
+    As Spark groups rows, -0.0 is 0.0, and each NaN the same.
+    """
 
     def text(column: str) -> pa.Array:
         if column in TEXTS:
@@ -41,11 +44,16 @@ def partition_values(rows: pa.Table, columns: Sequence[str]) -> pa.ListArray:
         if column in CAST:
             values = rows[column].combine_chunks()
             # Moments as Spark casts them, in UTC.
-            return write_texts(values.cast(_MOMENT) if pa.types.is_timestamp(values.type) else values)
+            return write_texts(values.cast(_MOMENT) if pa.types.is_timestamp(values.type) else _without_sign(values))
         values = values_of(rows, column)
-        return pa.nulls(rows.num_rows, pa.string()) if values is None else write_texts(values)
+        return pa.nulls(rows.num_rows, pa.string()) if values is None else write_texts(_without_sign(values))
 
     return lists_of([text(column) for column in columns], rows.num_rows)
+
+
+def _without_sign(values: pa.Array) -> pa.Array:
+    """Values, 0.0 where they are -0.0."""
+    return pc.add(values, pa.scalar(0.0, values.type)) if pa.types.is_floating(values.type) else values
 
 
 def portions_by_partition(values: pa.Array, count: int) -> IntArray:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +35,7 @@ from patternlake.udfs.trends.batch import (
     pane_rows,
     vertex_rows_of_panes,
 )
-from patternlake.udfs.trends.events import event_columns_read, partitions_of
+from patternlake.udfs.trends.events import event_columns_read
 from patternlake.udfs.trends.kinds import EVENT
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout
@@ -255,7 +254,7 @@ class DealtPanes:
         dealing = ByPane(self.read.windows, tuple(last for _, last in self.ranges), tuple(self.shares))
         new, *others = sources
         # Of vertices they are stored; what bounds panes is of no partition.
-        new = replace(new, make=partial(_put_partitions, self.read.layout))
+        new = replace(new, partition=tuple(self.read.layout.query.partition))
         blobs, dealt = deal(db, db.state, [(source, dealing) for source in (new, *others)], sum(self.shares))
 
         def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -307,12 +306,6 @@ def deal_panes(
             shares.append(-(-mine // TASK_VERTICES) if layout.query.partition and mine > _LARGEST else 1)
     place = None if db.direct is None else location_of(*db.direct.place)
     return DealtPanes(read, place, ranges, shares, total)
-
-
-def _put_partitions(layout: Layout, events: pa.Table) -> pa.Table:
-    """Events with the values of their partitions as vertices have them."""
-    values = partitions_of(layout.query, layout.types, columns_of(events))
-    return events.set_column(events.column_names.index(PART), PART, values)
 
 
 def _former(last: Publication) -> tuple[Condition, ...]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.events import Events, read_events
 from patternlake.udfs.language.predicate.columns import Column
-from patternlake.udfs.partitions import distinct_partitions, lists_of
+from patternlake.udfs.partitions import distinct_partitions, partition_values
 from patternlake.udfs.trends.query import TrendQuery
 
 
@@ -43,18 +43,8 @@ def events_of(query: TrendQuery, types: Mapping[str, str], rows: Mapping[str, pa
         The values of each partition as texts, in order, NULL first.
     """
     events = read_events(rows, query.columns, types)
-    keys, parts = distinct_partitions(_partitions(query, events, rows))
+    keys, parts = distinct_partitions(partition_values(pa.table(dict(rows)), query.partition))
     return replace(events, keys=keys), parts
-
-
-def partitions_of(query: TrendQuery, types: Mapping[str, str], rows: Mapping[str, pa.Array]) -> pa.ListArray:
-    """The values of the partition of each event as texts; parameters as of `events_of`."""
-    return _partitions(query, read_events(rows, query.columns, types), rows)
-
-
-def _partitions(query: TrendQuery, events: Events, rows: Mapping[str, pa.Array]) -> pa.ListArray:
-    texts = [rows[name] if name in ("key", "name") else as_texts(events.column(name)) for name in query.partition]
-    return lists_of(texts, len(events))
 
 
 def as_texts(column: Column) -> pa.Array:
