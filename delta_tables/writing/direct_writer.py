@@ -21,13 +21,14 @@ from functools import partial
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import ColumnProperties, CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
 from patternlake.delta_tables.committing.direct_commits import TableFolder
 from patternlake.delta_tables.committing.unlisted_files import Place, by_partition
 from patternlake.delta_tables.reading.open_tables import log_of, open_table
+from patternlake.delta_tables.reading.parquet_columns import names_of_floats
 from patternlake.delta_tables.reading.written_rows import hold
 from patternlake.delta_tables.schema.layout import Layout
 from patternlake.udfs.errors import StateError
@@ -88,7 +89,14 @@ def append(
         properties = CommitProperties(app_transactions=[transaction])
         hooks = given.after_commit(table.version())
         written = _with_all_columns(rows, table)
-        write_deltalake(table, written, mode="append", commit_properties=properties, post_commithook_properties=hooks)
+        write_deltalake(
+            table,
+            written,
+            mode="append",
+            commit_properties=properties,
+            post_commithook_properties=hooks,
+            writer_properties=_properties(written.schema),
+        )
         _hold(given.folder, table.version(), transaction, written)
 
     return retrying(given.folder, commit, partial(_is_made, transaction))
@@ -158,7 +166,17 @@ def _add(given: TableFolder, actions: Callable[[DeltaTable], Sequence[AddAction]
 
 def compact(folder: str) -> None:
     """Merge a table's small files."""
-    retrying(folder, lambda table: table.optimize.compact())
+
+    def merge(table: DeltaTable) -> None:
+        table.optimize.compact(writer_properties=_properties(pa.schema(table.schema().to_arrow())))
+
+    retrying(folder, merge)
+
+
+def _properties(schema: pa.Schema) -> WriterProperties:
+    """How delta-rs writes rows: without bounds of floats, and else as by itself."""
+    plain = ColumnProperties(statistics_enabled="NONE")
+    return WriterProperties(compression="SNAPPY", column_properties=dict.fromkeys(names_of_floats(schema), plain))
 
 
 def vacuum(folder: str) -> None:
