@@ -10,7 +10,7 @@ import hashlib
 import logging
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from delta.tables import DeltaTable
@@ -40,6 +40,20 @@ def list_names(spark: SparkSession, database: str) -> set[str]:
     rows = spark.sql(f"SHOW TABLES IN {identifier(database)}").collect()
     # Temporary views are the session's, whatever the database.
     return {row.tableName for row in rows if not row.isTemporary}
+
+
+def place_of(spark: SparkSession, database: str) -> str:
+    """Where the catalog has a database, or, where it has none of this name, where it would put it."""
+    session: Any = spark._jsparkSession
+    catalog = session.sessionState().catalog()
+    if catalog.databaseExists(database):
+        return unquote(str(catalog.getDatabaseMetadata(database).locationUri()))
+    return default_place(spark, database)
+
+
+def default_place(spark: SparkSession, database: str) -> str:
+    """Where the catalog puts a database that is created without a location."""
+    return f"{spark.conf.get('spark.sql.warehouse.dir')}/{database}.db"
 
 
 def wake_catalog(spark: SparkSession, database: str) -> None:

@@ -305,6 +305,7 @@ def status(
 
     Its last batch, lag behind its input, rows, quarantined rows, and size.
     """
+    from patternlake.delta_tables.databases.internal_database import place_of
     from patternlake.delta_tables.databases.opening import open_database, reader_without_spark
     from patternlake.delta_tables.reading.table_logs import UnreadableError
     from patternlake.delta_tables.schema import timestamps
@@ -325,7 +326,8 @@ def status(
             with suppress(UnreadableError):
                 found = status_without_spark(reader, configuration)
         if found is None:
-            with spark_for(configuration, verbose=verbose) as spark:
+            with spark_for(None, verbose=verbose) as spark:
+                refuse_no_lake(configuration.location or place_of(spark, configuration.database))
                 database = open_database(
                     spark, configuration.database, configuration.location, configuration.storage_options
                 )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from pyspark.sql import types as T
 
 from patternlake.delta_tables.committing.sessions import own_session
+from patternlake.delta_tables.databases.internal_database import default_place
+from patternlake.delta_tables.schema.locations import has_scheme, plain
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.ingest.evaluated_rows import READING
@@ -42,8 +46,16 @@ def init(
     stream: str | None = None,
     format: str | None = None,
     everything: bool = False,
+    lake: tuple[str, str] | None = None,
 ) -> tuple[Starter, str]:
-    """Guess a first configuration and write it; parameters as of `guess_columns`.
+    """Guess a first configuration and write it.
+
+    Parameters
+    ----------
+    spark, table, files, file, stream, format, everything
+        As of `guess_columns`.
+    lake
+        Name and location of the database that the session's functions answer from; None: there is none.
 
     Returns
     -------
@@ -67,6 +79,8 @@ def init(
     found = guess_columns(
         spark, table=table, files=files, format=format, stream=stream, file=file, everything=everything
     )
+    if lake is not None:
+        found = replace(found, lake=(lake[0], _location(spark, *lake, file)))
     written = as_yaml(found)
     # What cannot be loaded is not written.
     Configuration.from_text(written, file=found.conf, folder=Path() if file is None else file.resolve().parent)
@@ -74,6 +88,17 @@ def init(
         with file.open("x", encoding="utf-8") as opened:
             opened.write(written)
     return found, written
+
+
+def _location(spark: SparkSession, database: str, place: str, file: Path | None) -> str | None:
+    """The location of a database as a file of configuration has it; None: where the catalog puts it by itself."""
+    if has_scheme(place) and not place.startswith("file:"):
+        return place
+    path = plain(unquote(place) if has_scheme(place) else place)
+    if path == plain(default_place(spark, database)):
+        return None
+    near = path if file is None else os.path.relpath(path, file.absolute().parent)
+    return path if near.startswith("..") or os.path.isabs(near) else f"./{near}"
 
 
 def refuse_file(file: Path | None) -> None:

@@ -48,6 +48,8 @@ class Starter:
         What the guesses rest on, in words.
     file
         The file that is written; paths below its folder are relative to it. None: standard output.
+    lake
+        Name and location of the database that is to be filled; of a location of None the catalog's, or a folder.
     """
 
     source: FoundSource
@@ -55,6 +57,7 @@ class Starter:
     names: Sequence[tuple[str, int]]
     looked_at: str
     file: Path | None = None
+    lake: tuple[str, str | None] = ("patternlake", None)
 
     @property
     def conf(self) -> str:
@@ -124,11 +127,12 @@ def _lines(starter: Starter) -> Iterator[str]:
         yield "# and ask:"
         yield from textwrap.indent(f"{starter.question};", "#   ").splitlines()
     yield "# All keys are on the page 'Configuration'."
-    yield from _line("database: patternlake", "tables and views are registered under this name")
-    if "table" in source.section:
+    database, location = starter.lake
+    yield from _line(f"database: {scalar(database)}", "tables and views are registered under this name")
+    if location is None and "table" in source.section:
         yield from _line("# location: ./lake", "folder or object-store address of the tables; left out: the catalog's")
     else:
-        yield from _line("location: ./lake", "folder or object-store address of the tables")
+        yield from _line(f"location: {scalar(location or './lake')}", "folder or object-store address of the tables")
     yield "streams:"
     yield f"  {scalar(source.name)}:"
     yield from _entry("    ", "source", _source_keys(starter))

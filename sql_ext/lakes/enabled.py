@@ -102,6 +102,20 @@ def lake_of(spark: SparkSession, database: str | None = None) -> Lake:
     return Lake(opened, _reader(opened, known[name].direct), CACHE, known[name].learned)
 
 
+def find_place(spark: SparkSession) -> tuple[str, str] | None:
+    """Name and location of the database that the functions of a session answer from; None: none is enabled.
+
+    Raises
+    ------
+    StateError
+        The session is one of Spark Connect.
+    """
+    refuse_connect(spark)
+    known = _APPLICATIONS.get(str(spark.sparkContext.applicationId), {})
+    name = _find_chosen(spark, known)
+    return None if name is None else (name, known[name].location)
+
+
 def lake_of_object(spark: SparkSession, name: object) -> tuple[Lake, object]:
     """The lake that holds an object, and the object's name in it.
 

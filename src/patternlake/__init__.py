@@ -198,6 +198,8 @@ def init(
 ) -> str:
     """Write a first configuration of a table or of files, guessed from their rows, with comments.
 
+    It is for the lake that the session's functions answer from, if there is one.
+
     Parameters
     ----------
     spark
@@ -228,9 +230,19 @@ def init(
     from pathlib import Path
 
     from patternlake.jobs.starter.starting import init as start
+    from patternlake.sql_ext.lakes.enabled import find_place
 
-    place = None if file is None else Path(file)
-    return start(spark, table=table, files=files, file=place, stream=stream, format=format, everything=everything)[1]
+    _, text = start(
+        spark,
+        table=table,
+        files=files,
+        file=None if file is None else Path(file),
+        stream=stream,
+        format=format,
+        everything=everything,
+        lake=find_place(spark),
+    )
+    return text
 
 
 def check(

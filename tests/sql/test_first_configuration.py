@@ -408,6 +408,40 @@ def test_in_python_the_session_at_hand_is_asked(spark: SparkSession, raw: str) -
         patternlake.check(spark, "mine.yaml", object="click")
 
 
+def test_in_python_the_file_is_for_the_lake_of_the_session(spark: SparkSession, raw: str, tmp_path: Path) -> None:
+    own = spark.newSession()
+    patternlake.enable(own, "first_placed", str(tmp_path / "my lake"), create=True)
+    patternlake.init(own, table=raw, file="mine.yaml")
+    found = written("mine.yaml")
+    assert (found.database, found.location) == ("first_placed", str(tmp_path / "my lake"))
+    assert "location: ./my lake" in Path("mine.yaml").read_text()
+    # What lies elsewhere than below the file is named in full.
+    Path("conf").mkdir()
+    patternlake.init(own, table=raw, file="conf/mine.yaml")
+    assert f"location: {tmp_path}/my lake" in Path("conf/mine.yaml").read_text()
+    assert f"location: {tmp_path}/my lake" in patternlake.init(own, table=raw)
+    patternlake.run(own, "mine.yaml", "ingest")
+    assert own.table("clicks").count() == 6
+    own.sql("DROP DATABASE first_placed CASCADE")
+    # Where the catalog puts a database, it is for the catalog to say.
+    with pytest.warns(UserWarning, match="from here on they answer from 'first_unplaced'"):
+        patternlake.enable(own, "first_unplaced", create=True)
+    patternlake.init(own, table=raw, file="other.yaml")
+    assert (written("other.yaml").database, written("other.yaml").location) == ("first_unplaced", None)
+    own.sql("DROP DATABASE first_unplaced CASCADE")
+
+
+def test_status_makes_no_lake_where_the_catalog_has_none(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("nowhere.yaml").write_text("database: first_nowhere\n")
+    assert command("status", "--conf", "nowhere.yaml") == 1
+    assert "first_nowhere.db: it has no table publications_log; the first run of a job makes one" in (
+        capsys.readouterr().err
+    )
+    assert not spark.catalog.databaseExists("first_nowhere")
+
+
 CONF = """
 database: {database}
 location: ./lake
