@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -44,3 +45,14 @@ def test_the_quick_start_prints_what_the_readme_shows(done: subprocess.Completed
 
 def test_nothing_but_the_answer_is_printed(done: subprocess.CompletedProcess[str]) -> None:
     assert done.stderr == "", "neither Spark's start nor jobs nor questions have anything to say where all is well"
+
+
+def test_commands_find_the_lake_of_the_session(done: subprocess.CompletedProcess[str], folder: Path) -> None:
+    command = [sys.executable, "-m", "patternlake", "status", "--conf", "shop.yaml", "--format", "json"]
+    told = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=240)
+    assert told.returncode == 0, told.stderr
+    found = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [(each["job"], each["object"], each["batch_id"]) for each in found] == [
+        ("ingest", "clicks", 1),
+        ("sketch", "clicks", 1),
+    ]
