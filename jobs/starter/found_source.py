@@ -17,6 +17,7 @@ from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.schema.locations import plain
 from patternlake.jobs.configuration.file_patterns import alone
 from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.tables import refuse_other_than_delta
@@ -59,12 +60,15 @@ class FoundSource:
         DDL of the columns, where files do not name them.
     files
         The files with their bytes, by address in order; none of a table.
+    place
+        Of a table that the catalog forgets with the session: its folder.
     """
 
     name: str
     section: dict[str, Any]
     schema: str | None = None
     files: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+    place: str | None = None
 
 
 def table_source(spark: SparkSession, table: str) -> FoundSource:
@@ -78,7 +82,11 @@ def table_source(spark: SparkSession, table: str) -> FoundSource:
     refuse_other_than_delta(spark, table, "--table")
     parts = [part.replace("`", "") for part in re.findall(r"`[^`]+`|[^.`]+", table)]
     qualified = table if len(parts) > 1 else f"{spark.catalog.currentDatabase()}.{table}"
-    return FoundSource(_stream_name(parts[-1]), {"table": qualified})
+    place = None
+    if spark.conf.get("spark.sql.catalogImplementation") == "in-memory":
+        (row,) = DeltaTable.forName(spark, table).detail().select("location").collect()
+        place = plain(unquote(row.location)) if row.location.startswith("file:") else row.location
+    return FoundSource(_stream_name(parts[-1]), {"table": qualified}, place=place)
 
 
 def file_source(spark: SparkSession, pattern: str, format: str | None = None) -> FoundSource:

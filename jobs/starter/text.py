@@ -136,6 +136,9 @@ def _lines(starter: Starter) -> Iterator[str]:
     yield "streams:"
     yield f"  {scalar(source.name)}:"
     yield from _entry("    ", "source", _source_keys(starter))
+    if source.place is not None:
+        yield "    #   or, for commands and sessions that do not know the table:"
+        yield f"    #   source: {_flow({'format': 'delta', 'path': _near(starter, source.place)})}"
     if source.schema is not None:
         yield from _entry("    ", "schema", source.schema)
         yield "    #   the files name no columns: give them names here"
@@ -186,15 +189,17 @@ def _role(role: str, candidates: Sequence[Candidate], none: str, advice: str) ->
 def _source_keys(starter: Starter) -> dict[str, Any]:
     """The section `source`, its path relative to the file where it is near."""
     keys, missing = dict(starter.source.section), starter.guesses.missing
-    path = keys.get("path", "")
-    if path.startswith("/"):
-        folder = (starter.file or Path("patternlake.yaml")).resolve().parent
-        relative = os.path.relpath(path, folder)
-        if not relative.startswith(f"..{os.sep}.."):
-            keys["path"] = relative
+    if "path" in keys:
+        keys["path"] = _near(starter, keys["path"])
     if missing is not None:
         keys["options"] = {**keys.get("options", {}), "nullValue": missing}
     return keys
+
+
+def _near(starter: Starter, path: str) -> str:
+    """A path, relative to the file where it is near."""
+    relative = os.path.relpath(path, (starter.file or Path("patternlake.yaml")).resolve().parent)
+    return path if not path.startswith("/") or relative.startswith(f"..{os.sep}..") else relative
 
 
 def scalar(value: object) -> str:

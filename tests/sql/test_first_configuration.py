@@ -412,9 +412,15 @@ def test_in_python_the_file_is_for_the_lake_of_the_session(spark: SparkSession, 
     own = spark.newSession()
     patternlake.enable(own, "first_placed", str(tmp_path / "my lake"), create=True)
     patternlake.init(own, table=raw, file="mine.yaml")
-    found = written("mine.yaml")
-    assert (found.database, found.location) == ("first_placed", str(tmp_path / "my lake"))
-    assert "location: ./my lake" in Path("mine.yaml").read_text()
+    mine = written("mine.yaml")
+    assert (mine.database, mine.location) == ("first_placed", str(tmp_path / "my lake"))
+    text = Path("mine.yaml").read_text()
+    assert "location: ./my lake" in text
+    # The catalog of the tests forgets its tables; their files stay.
+    found = re.search(r"#   source: ({format: delta, path: .*})$", text, re.M)
+    assert found
+    Path("elsewhere.yaml").write_text(text.replace(f"{{table: {raw}}}", found[1]))
+    assert [(each.rows, each.accepted) for each in patternlake.check(own, "elsewhere.yaml")] == [(6, 6)]
     # What lies elsewhere than below the file is named in full.
     Path("conf").mkdir()
     patternlake.init(own, table=raw, file="conf/mine.yaml")
