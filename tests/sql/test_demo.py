@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,7 +39,7 @@ NEW_YORK = ZoneInfo("America/New_York")
 
 def here(query):
     """A query of the demo over the database of this file."""
-    return query.replace("patternlake.", f"{DATABASE}.")
+    return re.sub(r"\bpatternlake(_internal)?\.", rf"{DATABASE}\1.", query)
 
 
 @pytest.fixture(scope="module")
