@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations, count, pairwise
 
 from naive.kleene_absence import absent
 from naive.kleene_asked import Asked, Kept, Taken, numbers_of
-from naive.kleene_orders import Absence, Order, Slot, orders_of
+from naive.kleene_orders import Absence, Order, Slot, TooManyError, orders_of
 
+MOST_TRIED = 200_000
 Assignment = dict[Slot, tuple[int, ...]]
 """Numbers of the events of each slot, in order."""
 
@@ -52,10 +53,13 @@ def valid(asked: Asked, order: Order, assignment: Assignment, only: tuple[str, i
     return asked.equal(numbers_of(kept)) and all(asked.holds(part, kept, only) for part in judged)
 
 
-def assignments(asked: Asked, order: Order) -> Iterator[Assignment]:
-    """Everything that takes events in order, within the window."""
+def assignments(asked: Asked, order: Order, tried: Iterator[int] | None = None) -> Iterator[Assignment]:
+    """Everything that takes events in order, within the window; `tried` counts the steps of several orders together."""
+    tried = tried or count()
 
     def go(at: int, low: int, chosen: Assignment) -> Iterator[Assignment]:
+        if next(tried) > MOST_TRIED:
+            raise TooManyError(f"more than {MOST_TRIED} steps")
         if at == len(order.slots):
             yield dict(chosen)
             return
@@ -86,9 +90,9 @@ def can_grow(asked: Asked, order: Order, assignment: Assignment) -> bool:
 
 def every(asked: Asked, repetition: str) -> list[tuple[Kept, tuple[Absence, ...]]]:
     """All matches, each with the absences of its order."""
-    found = []
+    found, tried = [], count()
     for order in dict.fromkeys(orders_of(asked, asked.pattern)):
-        for assignment in assignments(asked, order):
+        for assignment in assignments(asked, order, tried):
             if not any(assignment.values()) or not valid(asked, order, assignment):
                 continue
             if repetition == "maximal" and can_grow(asked, order, assignment):

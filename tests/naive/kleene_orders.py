@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
+from math import prod
 
 from naive.kleene_asked import Asked
 
 from patternlake.udfs.language.query import tree
 
+MOST_ORDERS = 20_000
+
 
 class UndefinedError(Exception):
     """The oracle has no meaning for a pattern, for SPEC has none."""
+
+
+class TooManyError(Exception):
+    """More ways than are tried."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,8 @@ def repeated(asked: Asked, node: tree.Repetition, rounds: tuple[int, ...]) -> li
         found = [] if node.minimum else [left_out]
         for count in range(max(1, node.minimum), min(most, node.maximum or most) + 1):
             each = [orders_of(asked, node.item, (*rounds, at)) for at in range(count)]
+            if prod(map(len, each)) > MOST_ORDERS:
+                raise TooManyError(f"more than {MOST_ORDERS} orders")
             for parts in product(*each):
                 whole = behind(parts, node)
                 each_round = tuple(frozenset(part.slots) for part in parts)

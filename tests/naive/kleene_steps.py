@@ -9,7 +9,7 @@ from typing import Any
 
 from naive.kleene_absence import absent
 from naive.kleene_asked import Asked, Kept, Taken, bare_references, numbers_of, reads
-from naive.kleene_orders import Absence, UndefinedError
+from naive.kleene_orders import Absence, TooManyError, UndefinedError
 from naive.predicates import judge
 
 from patternlake.udfs.language.query import tree
@@ -533,10 +533,6 @@ def resumed(kept: Kept, start: int, after_match: str) -> int:
     if number == start:
         raise NoSkipError(f"{name} begins the match")
     return number
-
-
-class TooManyError(Exception):
-    """More forms than are tried."""
 
 
 class NoSkipError(Exception):

@@ -16,8 +16,9 @@ from naive.kleene_cases import words
 from naive.kleene_final import may_go
 from naive.kleene_kernels import answered, compiled, final_rows
 from naive.kleene_language_cases import ANSWERED, ANY, FINAL, NEXT, STRICT, Answered, Final
+from naive.kleene_orders import TooManyError
 from naive.kleene_random import TYPES, Language, random_events, random_plan
-from naive.kleene_steps import NoSkipError, TooManyError
+from naive.kleene_steps import NoSkipError
 
 from patternlake.udfs.errors import ArgumentError, PredicateError, UnsupportedOperatorError
 from patternlake.udfs.kleene.rounds import repeated_groups

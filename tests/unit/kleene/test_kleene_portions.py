@@ -14,8 +14,9 @@ from drawn import SMALL
 from hypothesis import HealthCheck, given, settings
 from naive.kleene import Event
 from naive.kleene_dealt import Found, Question
+from naive.kleene_orders import TooManyError
 from naive.kleene_random import TYPES, random_events
-from naive.kleene_steps import NoSkipError, TooManyError
+from naive.kleene_steps import NoSkipError
 
 from patternlake.delta_tables.schema.timestamps import to_micros
 from patternlake.udfs.arrays import BoolArray

@@ -10,10 +10,10 @@ from naive.absence_random import Pattern, random_events
 from naive.kleene import Event
 from naive.kleene_begun import near_misses
 from naive.kleene_kernels import compiled, events_of, rows_of
-from naive.kleene_orders import UndefinedError
+from naive.kleene_orders import TooManyError, UndefinedError
 from naive.kleene_random import TYPES, Language
 from naive.kleene_random import random_events as language_events
-from naive.kleene_steps import NoSkipError, TooManyError
+from naive.kleene_steps import NoSkipError
 from test_absence import minutes
 
 from patternlake.udfs.errors import ArgumentError, PatternError
