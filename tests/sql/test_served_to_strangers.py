@@ -63,7 +63,7 @@ CODE = {
     "spark.conf.set('spark.sql.runSQLOnFiles', 'true')": "the setting spark.sql.runSQLOnFiles",
     "spark.conf.unset('spark.sql.runSQLOnFiles')": "the setting spark.sql.runSQLOnFiles",
     "spark.range(1).select(F.expr('''reflect('java.lang.System', 'gc')''')).collect()": "a call of Java by reflection",
-    "spark.sql('DROP TABLE sketch_lake_internal.events_log')": "DropTable",
+    "spark.sql('DROP TABLE sketch_lake_internal.events_log')": "DROP TABLE",
     """spark.sql("SELECT * FROM table_changes_by_path('/tmp/x', 1)").collect()""": "table_changes_by_path",
 }
 QUESTIONS = {
