@@ -188,7 +188,9 @@ def test_a_header_that_differs_is_left_out_too(s: Lake) -> None:
     s.write("c.csv", "2024-01-01,c,k,1")
     assert s.ingest(source=source("csv", quarantine=True, header=True)).rows_out == 1
     (bad,) = s.quarantine()
-    assert bad["detail"] == "file: has the columns at, what, customer, x, expected at, what, who, x"
+    assert bad["detail"] == (
+        "file: has the columns at, what, customer, x, expected at, what, who, x (new: customer; missing: who)"
+    )
 
 
 @pytest.mark.slow
