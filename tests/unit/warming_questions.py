@@ -73,10 +73,10 @@ from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.sketch.task import match_exactly
 from patternlake.udfs.trends.aggregates import aggregate_trends, attributes_of, parse_aggregates
-from patternlake.udfs.trends.graph_rows import graph_rows
+from patternlake.udfs.trends.graph_rows import graph_batches
 from patternlake.udfs.trends.request import TrendsRequest
 from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
-from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows
+from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows, vertices_from
 
 UNORDERED = {"steering", "after_match"}
 """Forms that `skip_till_any` does not take."""
@@ -204,7 +204,7 @@ def ask_trends(rng: random.Random) -> None:
     layout = Layout(question, TREND_TYPES)
     batch = vertex_rows(layout, table_rows(events))
     rows = vertex_columns([batch])
-    graph_rows(layout, rows)
+    graph_batches(layout, *vertices_from(layout, rows))
     asked = TrendsRequest(layout, None, None, -(2**60), 2**60, rng.randint(1, 4), 10**6, False)
     for part in dealt(layout, rows, asked.block, rng.randint(1, 3), rng):
         total = sum(int(trends) for trends in count_trends(asked, part)["trends"].to_pylist())
