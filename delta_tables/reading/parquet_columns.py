@@ -82,11 +82,13 @@ def write_file(
     Floats get no bounds, see `names_of_floats`.
     """
     rows = rows.select([name for name in rows.column_names if _is_told(rows[name])] or rows.column_names[:1])
-    paths, unbounded = _paths(rows), names_of_floats(rows.schema)
-    bounded = [path for path in paths if path not in unbounded] or False
+    unbounded = names_of_floats(rows.schema)
+    # To learn the paths takes a Parquet file without rows, which most small ones do without.
+    paths = _paths(rows) if unbounded or layout is not Layout.PLAIN else []
+    bounded = [path for path in paths if path not in unbounded] if unbounded else True
     if layout is Layout.PLAIN:
         often = _often_repeating(_first(rows)) if rows.num_rows > _MANY_ROWS else True
-        pq.write_table(rows, place, use_dictionary=often or False, write_statistics=bounded)
+        pq.write_table(rows, place, use_dictionary=often or False, write_statistics=bounded or False)
         return
     numbers = [
         field.name for field in rows.schema if pa.types.is_integer(field.type) or pa.types.is_timestamp(field.type)
@@ -96,7 +98,7 @@ def write_file(
     encoded = dict.fromkeys(numbers, "DELTA_BINARY_PACKED") | dict.fromkeys(plain, "DELTA_LENGTH_BYTE_ARRAY")
     groups = [rows] if buckets is None else row_groups(rows, buckets)
     writing = {"use_dictionary": others or False, "column_encoding": encoded, "data_page_version": "2.0"}
-    with pq.ParquetWriter(place, groups[0].schema, write_statistics=bounded, **writing) as writer:
+    with pq.ParquetWriter(place, groups[0].schema, write_statistics=bounded or False, **writing) as writer:
         for group in groups:
             writer.write_table(group)
 

@@ -174,7 +174,7 @@ def compact(folder: str) -> None:
 
 
 def _properties(schema: pa.Schema) -> WriterProperties:
-    """How delta-rs writes rows: without bounds of floats, and else as by itself."""
+    """How delta-rs writes rows: without bounds of floats, compressed as the files that are written here."""
     plain = ColumnProperties(statistics_enabled="NONE")
     return WriterProperties(compression="SNAPPY", column_properties=dict.fromkeys(names_of_floats(schema), plain))
 
