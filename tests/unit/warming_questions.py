@@ -68,7 +68,7 @@ from patternlake.udfs.published import NameCount
 from patternlake.udfs.sequences.lent_patterns import compile_asked
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
-from patternlake.udfs.sketch.request import SketchState, check_call
+from patternlake.udfs.sketch.request import SketchRequest, SketchState, check_call
 from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.sketch.task import match_exactly
@@ -179,6 +179,15 @@ def _ask_sketch(
     rng: random.Random, given: dict[str, Any], sketch: SketchState, nodes: pa.Table, events: pa.Table
 ) -> None:
     question = check_call(given, sketch, ["s"], compile_asked)
+    # Where filters hold no keys, none says which keys to look for: an answer by key is read from all events.
+    if question.keyed or not question.every_key:
+        _walk_sketch(rng, question, nodes)
+    if question.verify:
+        mine = events.filter(pc.equal(events["key"], question.key)) if question.one_key else events
+        list(match_exactly(question, whole(mine)))
+
+
+def _walk_sketch(rng: random.Random, question: SketchRequest, nodes: pa.Table) -> None:
     tops = nodes.filter(pc.equal(nodes["bucket"], TOP_BUCKET))
     hit = top_hits(question, structs(tops))
     keys = dict(zip(tops["segment"].to_pylist(), hit.field("keys").to_pylist(), strict=True))
@@ -190,8 +199,6 @@ def _ask_sketch(
     hits = found.filter(found.is_valid())
     if question.verify:
         candidates(question, hits)
-        mine = events.filter(pc.equal(events["key"], question.key)) if question.one_key else events
-        list(match_exactly(question, whole(mine)))
     else:
         answer(question, hits)
         exists(question, hits)
