@@ -131,6 +131,7 @@ def warm_patterns() -> None:
     rounds = (
         "((a ; b+) | c)+ ; a AS d WHERE b[i].x > b[i-1].x AND d.x > a.x PARTITION BY key WITHIN 9 MIN",
         "(a , b?)+ UNTIL c PARTITION BY key",
+        "(a ; b+)+ PARTITION BY key WITHIN 9 MIN",
     )
     for (policy, after_match), truncate, repetition in product(_POLICIES, (False, True), REPETITION):
         further = greedy if policy != "skip_till_any" else rounds if repetition == "all" else ()
