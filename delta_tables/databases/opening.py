@@ -27,7 +27,14 @@ from patternlake.delta_tables.databases.store_options import is_object_store, op
 from patternlake.delta_tables.reading.direct_reader import DirectReader
 from patternlake.delta_tables.reading.file_cache import CACHE
 from patternlake.delta_tables.reading.table_logs import Seen, UnreadableError, one_look
-from patternlake.delta_tables.schema.locations import as_delta_rs, check_location, has_scheme, plain
+from patternlake.delta_tables.schema.locations import (
+    as_delta_rs,
+    check_location,
+    has_scheme,
+    is_on_disk,
+    path_on_disk,
+    plain,
+)
 from patternlake.delta_tables.schema.names import log_name
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.delta_tables.tables.catalogue import TABLES
@@ -198,9 +205,9 @@ def tell_new_lake(database: Database) -> str:
 
 def name_lakes_beside(location: str) -> str:
     """Name the lakes in the folders beside a location; empty where there are none, or none are looked for."""
-    if has_scheme(location) and not location.startswith("file:"):
+    if not is_on_disk(location):
         return ""
-    path = Path(os.path.abspath(plain(unquote(location) if location.startswith("file:") else location)))
+    path = Path(os.path.abspath(path_on_disk(location)))
     with suppress(OSError):
         folders = sorted(islice(path.parent.iterdir(), _LOOKED_AT))
         others = [each for each in folders if each != path and (each / _CARRIER / "_delta_log").is_dir()]
@@ -217,9 +224,9 @@ def reader_without_spark(location: str | None) -> DirectReader | None:
         As of `open_database`. One without a scheme is taken for a folder of this machine, where such a database is
         there; Spark may be configured to look for it elsewhere.
     """
-    if location is None or (has_scheme(location) and not location.startswith("file:")):
+    if location is None or not is_on_disk(location):
         return None
-    path = plain(unquote(location)) if location.startswith("file:") else os.path.abspath(location)
+    path = os.path.abspath(path_on_disk(location))
     if not os.path.isdir(f"{path}/{_CARRIER}"):
         return None
     reader = _directly(path)
@@ -235,7 +242,7 @@ def _on_disk(registered: str, location: str) -> str | None:
     """
     if not registered.startswith("file:"):
         return None
-    path = plain(unquote(location) if location.startswith("file:") else location)
+    path = path_on_disk(location)
     tables = f"{path}/{_CARRIER}"
     return path if os.path.isdir(tables) and direct_writer.possible(tables) else None
 
@@ -244,7 +251,7 @@ def _list_tables_on_disk(registered: str) -> frozenset[str] | None:
     """List the folders of Delta tables at a location that Spark has registered; None where that is not on the disk."""
     if not registered.startswith("file:"):
         return None
-    path = Path(plain(unquote(registered)))
+    path = Path(path_on_disk(registered))
     if not path.is_dir():
         return frozenset()
     # A process that died may have left the folder of a log without its first commit.

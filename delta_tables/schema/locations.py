@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 from patternlake.udfs.errors import ArgumentError
 
@@ -21,6 +22,22 @@ def has_scheme(location: str) -> bool:
 def plain(location: str) -> str:
     """A location without what spellings of one place differ in: ``/lake`` of ``file:///lake/`` and ``file:/lake``."""
     return re.sub(r"^file:/*", "/", location).rstrip("/")
+
+
+def is_on_disk(location: str) -> bool:
+    """Whether a location says nothing else than that it lies on this machine's disk."""
+    return not has_scheme(location) or location.startswith("file:")
+
+
+def path_on_disk(location: str) -> str:
+    """The path of a location that `is_on_disk`.
+
+    Examples
+    --------
+    >>> path_on_disk("file:///my%20lake/"), path_on_disk("/100%25/")
+    ('/my lake', '/100%25')
+    """
+    return plain(unquote(location) if location.startswith("file:") else location) or "/"
 
 
 def check_location(location: str) -> None:

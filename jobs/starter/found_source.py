@@ -17,7 +17,7 @@ from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.schema.locations import plain
+from patternlake.delta_tables.schema.locations import is_on_disk, path_on_disk
 from patternlake.jobs.configuration.file_patterns import alone
 from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.tables import refuse_other_than_delta
@@ -85,7 +85,7 @@ def table_source(spark: SparkSession, table: str) -> FoundSource:
     place = None
     if spark.conf.get("spark.sql.catalogImplementation") == "in-memory":
         (row,) = DeltaTable.forName(spark, table).detail().select("location").collect()
-        place = plain(unquote(row.location)) if row.location.startswith("file:") else row.location
+        place = path_on_disk(row.location) if is_on_disk(row.location) else row.location
     return FoundSource(_stream_name(parts[-1]), {"table": qualified}, place=place)
 
 

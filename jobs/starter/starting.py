@@ -7,13 +7,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from pyspark.sql import types as T
 
 from patternlake.delta_tables.committing.sessions import own_session
 from patternlake.delta_tables.databases.internal_database import default_place
-from patternlake.delta_tables.schema.locations import has_scheme, plain
+from patternlake.delta_tables.schema.locations import is_on_disk, path_on_disk
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.ingest.evaluated_rows import READING
@@ -92,10 +91,10 @@ def init(
 
 def _location(spark: SparkSession, database: str, place: str, file: Path | None) -> str | None:
     """The location of a database as a file of configuration has it; None: where the catalog puts it by itself."""
-    if has_scheme(place) and not place.startswith("file:"):
+    if not is_on_disk(place):
         return place
-    path = plain(unquote(place) if has_scheme(place) else place)
-    if path == plain(default_place(spark, database)):
+    path = path_on_disk(place)
+    if path == path_on_disk(default_place(spark, database)):
         return None
     near = path if file is None else os.path.relpath(path, file.absolute().parent)
     return path if near.startswith("..") or os.path.isabs(near) else f"./{near}"
