@@ -53,7 +53,7 @@ def session(
     Returns
     -------
     SparkSession
-        The session; a session that is already active is used as it is and enabled.
+        The session. If one is already active, it is enabled without changing its settings.
 
     Raises
     ------

@@ -168,8 +168,8 @@ def check(
 
     You see ten events, and what would go to quarantine.
 
-    Every expression is checked against its source's columns; each source is read as if nothing of it had been.
-    The exit code is 1 where a stream has a problem; rows for quarantine are none.
+    Every expression is checked against its source's columns; each source is read from its beginning.
+    The exit code is 1 where a stream has a problem; rows for quarantine are no problem.
     """
     from patternlake.jobs.command_line.local_spark import spark_for
     from patternlake.jobs.configuration.file import Configuration
@@ -244,9 +244,9 @@ def run(
 
     They run on everything configured for them, or on one object; one line of JSON for each.
 
-    With --watch, --rebuild and --backfill hold for the first round; later rounds report only what is new, and maintain
-    only that. Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and the next run
-    takes the batch over.
+    With --watch, only the first round uses --rebuild and --backfill; later rounds print a line only for what is new,
+    and maintain only that. Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and
+    the next run takes the batch over.
     """
     from patternlake.delta_tables.databases.opening import NEW_LAKES
     from patternlake.jobs.command_line.local_spark import spark_for
@@ -398,8 +398,8 @@ def sql(
 
     The functions are enabled, in the configured database.
 
-    In a shell, and of statements from standard input, one that fails is told, and the next one is run; the exit code is
-    1 then, but for a shell's.
+    If a statement of a shell or of standard input fails, you see its error and the next one runs. The exit code is
+    then 1, except in a shell.
     """
     from patternlake.jobs.command_line import shell
     from patternlake.jobs.command_line.local_spark import spark_for

@@ -45,9 +45,8 @@ def run(
 ) -> list[Summary]:
     """Run jobs on everything that is configured for them, or on one object.
 
-    May be called at any time and as often as wanted: a job does what its last publication left undone, and a run that
-    died is taken over. The first error stops the run: nothing more begins, what is at work beside it is done to its
-    end, and what was published stays.
+    You can call it at any time. It goes on where the last run ended, and completes a run that died. After an error no
+    further job begins; jobs that are running finish, and what was published stays.
 
     Parameters
     ----------

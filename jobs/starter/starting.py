@@ -109,7 +109,9 @@ def refuse_file(file: Path | None) -> None:
         It is there.
     """
     if file is not None and file.exists():
-        raise ArgumentError(f"{file} is there already, and is not overwritten; write another one with --conf FILE")
+        raise ArgumentError(
+            f"{file} is there already, and is not overwritten; give another file: --conf FILE, in Python file="
+        )
 
 
 def guess_columns(

@@ -67,12 +67,12 @@ def match_recognize(
 
 HELP = """
     Arguments:
-      * input - the rows: TABLE(ticks) PARTITION BY symbol ORDER BY ts
+      * input - the rows: TABLE(ticks) PARTITION BY symbol ORDER BY (ts)
       * clause - the clause from MEASURES on
 
     Examples:
       > SELECT * FROM match_recognize(
-          TABLE(ticks) PARTITION BY symbol ORDER BY day,
+          TABLE(ticks) PARTITION BY symbol ORDER BY (day),
           'MEASURES count(*) AS days PATTERN (start down+ up+)
            DEFINE down AS price < PREV(price), up AS price > PREV(price)');
 """

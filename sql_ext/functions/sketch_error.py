@@ -58,7 +58,7 @@ def sketch_error(
     truncate: bool = False,
     as_of: datetime | str | None = None,
 ) -> DataFrame:
-    """Say how wrong the answer can be that `match_seq` gives to the same arguments.
+    """Say how wrong the answer of `match_seq` with ``verify => false`` can be.
 
     Parameters
     ----------

@@ -3,8 +3,7 @@
 `session` starts a local session with the SQL functions, `enable` adds them to a live one; `init` writes a first
 configuration and `check` tries it, `run` runs jobs, `status` says how they stand, `serve` lets others ask by JDBC and
 Spark Connect. Each SQL function stands here under its name, too: from a session (`match_recognize`: from a
-table) and its arguments to a DataFrame;
-`plot` draws what they answer.
+table) and its arguments to a DataFrame, `match_exists` to True, False or None; `plot` draws what they answer.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 from patternlake.sql_ext.functions import NAMES, OVER_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from pyspark.sql import SparkSession
@@ -116,8 +115,8 @@ def session(
     Returns
     -------
     pyspark.sql.SparkSession
-        The session, with the database as the current one; a session that is active already is used as it is and
-        enabled.
+        The session, with the database as the current one. If a session is already active, it is enabled without
+        changing its settings.
 
     Raises
     ------
@@ -155,8 +154,8 @@ def enable(
         Make an empty database without a warning where there is none.
     storage_options
         Of the object store, as delta-rs spells them (``AWS_ACCESS_KEY_ID``, …): for what is read without Spark, and for
-        Spark where its own settings say nothing. None: the configuration's; what is said nowhere follows from Spark's
-        settings (``fs.s3a.…``, ``fs.azure.…``, ``fs.gs.…``) and from the environment.
+        Spark where its own settings say nothing. None: the configuration's. Options that you don't give come from
+        Spark's settings (``fs.s3a.…``, ``fs.azure.…``, ``fs.gs.…``) and from the environment.
 
     Returns
     -------
@@ -290,7 +289,7 @@ def check(
 def run(
     spark: SparkSession,
     configuration: str | PathLike[str] | Configuration,
-    job: str = "all",
+    job: str | Sequence[str] = "all",
     *,
     object: str | None = None,
     rebuild: bool = False,
@@ -300,9 +299,9 @@ def run(
 ) -> list[Summary]:
     """Run jobs on everything that is configured for them, or on one object.
 
-    May be called at any time and as often as wanted: a job does what its last publication left undone, and a run that
-    died is taken over. The first error stops the run: nothing more begins, what is at work beside it is done to its
-    end, and what was published stays. The SQL functions are enabled apart, by `enable` with the same configuration.
+    You can call it at any time. It goes on where the last run ended, and completes a run that died. After an error no
+    further job begins; jobs that are running finish, and what was published stays. The SQL functions are enabled apart,
+    by `enable` with the same configuration.
 
     Parameters
     ----------
@@ -311,8 +310,8 @@ def run(
     configuration
         The configuration's file, or the configuration.
     job
-        ``ingest``, ``sketch``, ``trends``, ``groups``, ``patterns``, ``predict``, ``evaluate``, ``alerts``,
-        ``maintain``, or ``all`` in this order.
+        One job or several of them: ``ingest``, ``sketch``, ``trends``, ``groups``, ``patterns``, ``predict``,
+        ``alerts``, ``evaluate``, ``maintain``; or ``all``. They run in this order, whatever the order given.
     object
         Only the object of this name.
     rebuild

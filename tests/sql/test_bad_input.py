@@ -75,8 +75,8 @@ CALLS = {
     ),
     "unknown partition": (
         {"pattern": "A ; B PARTITION BY colour"},
-        "PARTITION BY colour: match_seq partitions by the stream's key only; write PARTITION BY key, or ask "
-        "match_pattern, which takes any column",
+        "PARTITION BY colour: match_seq, match_exists and sketch_error partition by the stream's key only; "
+        "write PARTITION BY key, or ask match_pattern, which takes any column",
     ),
     "syntax": ({"pattern": "A ; ; B"}, "line 1, column 5: "),
     "syntax in the second line": ({"pattern": "A ;\nB C"}, "line 2, column 3: "),
@@ -155,9 +155,9 @@ def test_too_many_operands_or_names_are_refused_with_the_limit(lake: SketchLake,
 
 def test_a_key_on_a_sketch_that_is_not_keyed_is_refused(lake: SketchLake, unkeyed: Stream) -> None:
     one, every = lake.errors([unkeyed.seq("A", key="k'1"), unkeyed.exists("A PARTITION BY who")])
-    assert "is not keyed; leave verify out, or configure `keyed: true` for it" in one
-    assert one.startswith('key => "k\'1" with verify => false: the sketch of')
-    assert every.startswith("PARTITION BY who with verify => false: the sketch of")
+    assert "is not keyed; ask match_seq or match_exists without verify => false, or configure `keyed: true`" in one
+    assert one.startswith('key => "k\'1": the sketch of')
+    assert every.startswith("PARTITION BY who: the sketch of")
 
 
 def test_counted_windows_of_a_key_need_verify(lake: SketchLake, keyed: Stream) -> None:

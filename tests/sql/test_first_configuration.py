@@ -355,7 +355,7 @@ def test_a_file_that_is_there_is_not_overwritten(files: Path, capsys: pytest.Cap
     Path("mine.yaml").write_text("streams: {}\n")
     assert command("init", "--files", "clicks", "--conf", "mine.yaml") == 1
     assert capsys.readouterr().err == (
-        "mine.yaml is there already, and is not overwritten; write another one with --conf FILE\n"
+        "mine.yaml is there already, and is not overwritten; give another file: --conf FILE, in Python file=\n"
     )
     assert Path("mine.yaml").read_text() == "streams: {}\n"
 

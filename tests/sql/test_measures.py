@@ -179,7 +179,7 @@ def test_match_seq_has_measures_of_its_exact_answers(lake: SketchLake) -> None:
     ]
     assert [tuple(row)[11:] for row in paths] == [(["red", "blue"], 40, None)]
     (wrong,) = lake.errors([call("match_seq", stream.name, everyone, verify=False)])
-    assert "takes MEASURES of events alone: leave out verify => false" in wrong
+    assert "takes MEASURES of events alone: ask match_seq or match_exists without verify => false" in wrong
     with pytest.raises(PatternLakeError, match="match_exists has no column for each match"):
         patternlake.match_exists(lake.spark, stream.name, everyone)
 

@@ -278,8 +278,8 @@ def test_rows_that_could_lie_in_a_dropped_range_are_refused_or_flagged(lake: Ske
     for low, error in zip((1, 3), errors, strict=True):
         assert error == (
             f"ageing has dropped the sketch of positions {low} to 8 of 'aged', and the question reaches into them; "
-            "ask from_position => 9, leave out verify => false (exact, on the events), or truncate => true (the rows "
-            "of what is left, flagged)"
+            "ask from_position => 9, match_seq or match_exists without verify => false (exact, on the "
+            "events), or truncate => true (the rows of what is left, flagged)"
         )
     bounded = [{"from_position": 9}, {"from_time": moment(8 * DAY)}, {"truncate": True}]
     rows = lake.ask([stream.seq("C ; F", after_match="next", **given) for given in bounded])

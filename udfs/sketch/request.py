@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.arguments import check_bounds, check_given, given_or
 from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.language.predicate.scopes import Scope
+from patternlake.udfs.language.query.engines import ASK_EVENTS
 from patternlake.udfs.language.query.names import key_word, quote
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.language.query.tree import Query
@@ -276,8 +277,8 @@ def _refuse_dropped(request: SketchRequest) -> None:
     low, high = request.dropped
     raise ArgumentError(
         f"ageing has dropped the sketch of positions {low:,} to {high:,} of {request.stream!r}, and the question "
-        f"reaches into them; ask from_position => {high + 1}, leave out verify => false (exact, on the events), or "
-        "truncate => true (the rows of what is left, flagged)"
+        f"reaches into them; ask from_position => {high + 1}, match_seq or match_exists without verify => "
+        "false (exact, on the events), or truncate => true (the rows of what is left, flagged)"
     )
 
 
@@ -307,8 +308,9 @@ def _check_keys(
         strange = [column for column in pattern.partition if column not in columns]
         if strange or len(pattern.partition) > 1:
             raise ArgumentError(
-                f"PARTITION BY {', '.join(map(quote, pattern.partition))}: match_seq partitions by the stream's key "
-                f"only; write PARTITION BY {key_word(stream['key'])}, or ask match_pattern, which takes any column"
+                f"PARTITION BY {', '.join(map(quote, pattern.partition))}: match_seq, match_exists and sketch_error "
+                f"partition by the stream's key only; write PARTITION BY {key_word(stream['key'])}, or ask "
+                "match_pattern, which takes any column"
             )
     if not one_key and not partitioned:
         return False, False
@@ -317,13 +319,13 @@ def _check_keys(
         raise ArgumentError(f"{asked}: the stream {arguments['stream']!r} has no key; configure `key` for it")
     if not configuration["keyed"] and not verify:
         raise ArgumentError(
-            f"{asked} with verify => false: the sketch of {arguments['stream']!r} is not keyed; leave verify out, or "
-            "configure `keyed: true` for it, and rebuild"
+            f"{asked}: the sketch of {arguments['stream']!r} is not keyed; {ASK_EVENTS}, or configure `keyed: true` "
+            "for it, and rebuild"
         )
     if pattern.counted and not verify:
         assert pattern.within is not None
         raise PatternError(
-            "WITHIN … EVENTS counts the events of a key here, and leaves don't: leave out verify => false",
+            f"WITHIN … EVENTS counts the events of a key here, and leaves don't: {ASK_EVENTS}",
             arguments["pattern"],
             pattern.within.span.start,
             pattern.within.span.end,

@@ -14,8 +14,8 @@ KLEENE = "the kleene engine (match_pattern, explain_pattern)"
 GROUPS = "the groups engine (match_groups, group_members)"
 TRENDS = "the trends engine (cet_trends, cet_count, cet_aggregate)"
 MACHINES = "the machines engine (match_subscription, predict_match)"
-TELLS = "which events alone can tell: leave out verify => false"
-ON_EVENTS = "of events alone: leave out verify => false"
+TELLS = "which events alone can tell: ask match_seq or match_exists without verify => false"
+ON_EVENTS = "of events alone: ask match_seq or match_exists without verify => false"
 CHAIN = "a trend is a sequence of names, each plain or with '+'"
 WRITTEN_OUT = "a subscription writes each event out, as in A AS a1 ; A AS a2"
 NAMED = "a subscription names each, as in A AS a1, A AS a2"
@@ -170,7 +170,7 @@ def test_a_sketch_takes_define_and_where_only_verified() -> None:
     check(parse("A ; B WHERE A.x < B.x"), "sketch", verify=True)
     with pytest.raises(UnsupportedOperatorError) as caught:
         check(parse("A ; B WHERE A.x < B.x"), "sketch", verify=False)
-    assert caught.value.message == f"{SKETCH} takes WHERE of events alone: leave out verify => false"
+    assert caught.value.message == f"{SKETCH} takes WHERE {ON_EVENTS}"
     with pytest.raises(UnsupportedOperatorError, match="takes DEFINE of events alone"):
         check(parse("A ; B DEFINE A AS x > 1"), "sketch", verify=False)
 

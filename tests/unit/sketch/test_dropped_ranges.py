@@ -94,8 +94,8 @@ def test_bounds_behind_a_dropped_range_leave_nothing_unknown() -> None:
 @pytest.mark.parametrize(("bounds", "low", "high"), [({}, 1, 8), ({"from_position": 3, "to_position": 6}, 3, 6)])
 def test_rows_that_a_dropped_range_could_hold_are_refused(bounds: dict[str, int], low: int, high: int) -> None:
     message = (
-        f"positions {low} to {high} of 's', .* ask from_position => {high + 1}, leave out verify => false "
-        ".* truncate => true"
+        f"positions {low} to {high} of 's', .* ask from_position => {high + 1}, match_seq or match_exists "
+        "without verify => false .* truncate => true"
     )
     with pytest.raises(ArgumentError, match=message):
         asked("A ; B", 12, 2, truncate=False, verify=False, **bounds)

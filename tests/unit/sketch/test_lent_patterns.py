@@ -267,7 +267,7 @@ def test_names_are_those_of_all_tokens() -> None:
         ("A ; B+", {"after_match": "last C"}, "C is not an operand that takes events"),
         ("A ; B", {"after_match": "last B"}, "after_match must be one of past_last, next"),
         (" ; ".join(["A"] * 201), {}, "a pattern has at most 200 operands"),
-        ("A ; B+", {"verify": False}, "leave out verify => false"),
+        ("A ; B+", {"verify": False}, "ask match_seq or match_exists without verify => false"),
     ],
 )
 def test_refusals_say_what_to_write(pattern: str, how: dict[str, Any], says: str) -> None:

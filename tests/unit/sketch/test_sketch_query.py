@@ -88,7 +88,7 @@ def test_the_columns_of_predicates_are_known_with_those_that_are_equal_along_the
 @pytest.mark.parametrize(
     ("text", "found", "column"),
     [
-        ("A+ ; B", "[+].*leave out verify => false", 2),
+        ("A+ ; B", "[+].*without verify => false", 2),
         ("A ; B*", "[*]", 6),
         ("A ; !B", "not", 5),
         ("!A ; B", "not", 1),

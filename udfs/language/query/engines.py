@@ -170,7 +170,7 @@ def _negation_between(*kinds: type[Node]) -> Rule:
                         placed.setdefault(id(item), "first" if at == 0 else "last")
         for node in query.pattern.walk():
             if isinstance(node, Negation) and (where := placed.get(id(node), "alone")):
-                yield node.sign, f"'!' (not) stands {where}, which events alone can tell: leave out verify => false"
+                yield node.sign, f"'!' (not) stands {where}, which events alone can tell: {ASK_EVENTS}"
 
     return rule
 
@@ -241,7 +241,9 @@ _EVERYWHERE = {
 _GROUPING = frozenset({Operator.OR, Operator.AND})
 _CLAUSES = frozenset({Operator.DEFINE, Operator.WHERE, Operator.PARTITION})
 _WITHIN = frozenset({Operator.WITHIN_EVENTS, Operator.WITHIN_TIME})
-_ON_EVENTS = "of events alone: leave out verify => false"
+ASK_EVENTS = "ask match_seq or match_exists without verify => false"
+"""What to do where a sketch alone cannot answer, also of `sketch_error`, which has no such argument."""
+_ON_EVENTS = f"of events alone: {ASK_EVENTS}"
 _LENT_BY_KLEENE = frozenset(
     {
         Operator.PLUS,
@@ -355,7 +357,8 @@ ENGINES: dict[str, Engine] = {
                 Operator.AND: "write the steps in the order in which they are counted",
                 Operator.NOT: "mode => 'strict_order' or 'steps_in_order' says what must not come between",
                 **dict.fromkeys(
-                    (Operator.PLUS, Operator.STAR), "write the name once: its events may recur in every mode but 'once'"
+                    (Operator.PLUS, Operator.STAR),
+                    "write the name once: its events may recur in every mode but 'once' and 'strict'",
                 ),
                 **dict.fromkeys((Operator.COUNT, Operator.RANGE), "write each step out, as in A ; A ; B"),
                 Operator.OPTIONAL: "leave the step out, or ask twice: with it and without",
