@@ -431,6 +431,17 @@ def test_describe_function_extended_has_arguments_and_an_example_that_runs(
     assert letters.sql(example).collect()
 
 
+def test_describe_function_extended_has_an_example_of_row_patterns_that_runs(letters: SparkSession) -> None:
+    rows = letters.sql("DESCRIBE FUNCTION EXTENDED match_recognize").collect()
+    (example,) = re.findall(r"^      > (.*?);$", "\n".join(row[0] for row in rows), re.M | re.S)
+    days = letters.sql("SELECT 'ACME' AS symbol, col1 AS day, col2 AS price FROM VALUES (1, 5), (2, 4), (3, 6), (4, 6)")
+    days.createOrReplaceTempView("ticks")
+    try:
+        assert [row.asDict() for row in letters.sql(example).collect()] == [{"symbol": "ACME", "days": 3}]
+    finally:
+        letters.catalog.dropTempView("ticks")
+
+
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
 def test_the_page_of_a_function_describes_each_of_its_columns_once(function: TableFunction | ScalarFunction) -> None:
     columns = function.columns if isinstance(function, TableFunction) else ()
