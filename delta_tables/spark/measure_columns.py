@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.spark.folded_aggregates import fold_aggregates
-from patternlake.delta_tables.spark.spark_types import project
+from patternlake.delta_tables.spark.spark_types import project_each
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.language.query.tree import NOWHERE
@@ -89,7 +89,7 @@ def select_measures(measures: PatternMeasures, columns: Sequence[str], found: Da
         found = fold_aggregates(found, list(measures.folded.values()), list(measures.folded))
     shown = [(identifier(name), name, NOWHERE) for name in columns]
     made = list(zip(measures.sql, measures.names, measures.spans, strict=True))
-    answer = project(found, [*shown, *made], measures.text)
+    answer = project_each(found, [*shown, *made], measures.text)
     _refuse_chance(answer, measures, len(shown))
     return answer
 

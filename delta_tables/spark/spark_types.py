@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from patternlake.delta_tables.schema.quoting import identifier
-from patternlake.udfs.errors import ArgumentError, PredicateError
+from patternlake.udfs.errors import ArgumentError, PredicateError, shorten
 from patternlake.udfs.language.query.tree import NOWHERE, Span
 
 if TYPE_CHECKING:
@@ -62,6 +62,33 @@ def project(
                 _, _, span = column
                 raise _refusal_of(one, column[0], span, clause) from None
         raise ArgumentError(first_line(error)) from None
+
+
+def project_each(frame: DataFrame, columns: Sequence[tuple[str, str, Span]], clause: str) -> DataFrame:
+    """As `project`, where each row must give one.
+
+    Raises
+    ------
+    PredicateError
+        As of `project`, or an expression folds rows or gives several for one: it holds an aggregate that is not known
+        as such, or a generator.
+    """
+    made = project(frame, columns, clause)
+    if _is_by_row(made):
+        return made
+    for column in columns:
+        if not _is_by_row(project(frame, [column], clause)):
+            sql, _, span = column
+            found = shorten(clause[span.start : span.end] if span is not NOWHERE else sql)
+            told = f"{found} gives another number of rows than one for each match; aggregates that you have registered "
+            raise PredicateError(told + "and generators cannot stand here", clause, span.start, span.end)
+    raise ArgumentError("an expression gives another number of rows than one for each match")
+
+
+def _is_by_row(frame: DataFrame) -> bool:
+    """Whether a projection gives a row for each row."""
+    plan = frame._jdf.queryExecution().analyzed()
+    return str(plan.nodeName()) != "Aggregate" and str(plan.children().head().nodeName()) != "Generate"
 
 
 def _refusal_of(error: PySparkException, sql: str, span: Span, clause: str) -> Exception:

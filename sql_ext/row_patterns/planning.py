@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 
 from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.spark.folded_aggregates import fold_aggregates
-from patternlake.delta_tables.spark.spark_types import first_line, project, types_of
+from patternlake.delta_tables.spark.spark_types import first_line, project_each, types_of
 from patternlake.delta_tables.writing.arrow_rows import arrow_schema
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.user_warnings import warn_user
@@ -286,7 +286,10 @@ def _choose_folded(measures: Measures, types: dict[str, DataType]) -> dict[str, 
     for number, atom in enumerate(measures.atoms):
         if isinstance(atom, AggregateAtom):
             kind = types.get(atom.column or "")
-            if not is_computed_here(atom, None if kind is None else arrow_schema(_schema([("", kind)])).types[0]):
+            collated = isinstance(kind, StringType) and kind != StringType()
+            if collated or not is_computed_here(
+                atom, None if kind is None else arrow_schema(_schema([("", kind)])).types[0]
+            ):
                 folded[f"{ATOM}{number}"] = atom
     return folded
 
@@ -355,7 +358,7 @@ def _answer(
     ]
     shown = [(identifier(name), label, NOWHERE) for name, label in partition]
     if not clause.all_rows:
-        return project(found, [*shown, *made], clause.text)
+        return project_each(found, [*shown, *made], clause.text)
     taken = [term.name for term in rows.partition_by if term.is_column]
     order = [term.name for term in rows.order_by if term.is_column and term.name not in taken]
     others = [name for name in columns if name not in (*taken, *order)]
@@ -363,4 +366,4 @@ def _answer(
     def own(names: Sequence[str]) -> list[tuple[str, str, Span]]:
         return [(identifier(name), name, NOWHERE) for name in dict.fromkeys(names)]
 
-    return project(found, [*shown, *own(order), *made, *own(others)], clause.text)
+    return project_each(found, [*shown, *own(order), *made, *own(others)], clause.text)

@@ -25,7 +25,9 @@ from patternlake.udfs.language.row_pattern.formulas import (
     MatchNumberTerm,
     NavigationTerm,
     Term,
+    split_at_commas,
 )
+from patternlake.udfs.language.row_pattern.tokens import find_closing, tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause
 from patternlake.udfs.measures.row_terms import column_sql, is_classifier, row_seen, variables_of
 from patternlake.udfs.measures.seen import FIRST, Seen
@@ -117,11 +119,14 @@ class Measures:
         Of each measure.
     atoms
         The n-th is called ``__patternlake_atom_n`` in `sql`.
+    variables
+        Of the pattern: a row of the match is of one of them.
     """
 
     names: tuple[str, ...]
     sql: tuple[str, ...]
     atoms: tuple[Atom, ...]
+    variables: tuple[str, ...] = ()
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -131,9 +136,10 @@ class Measures:
             texts: tuple[str | None, ...] = ()
             variables: tuple[str, ...] = ()
             if isinstance(atom, NavigationAtom):
-                texts, variables = (atom.column,), () if atom.seen.shift else atom.seen.variables
+                texts = (atom.column,)
+                variables = () if atom.seen.shift else atom.seen.variables or self.variables
             elif isinstance(atom, AggregateAtom):
-                texts, variables = (atom.column, atom.condition), atom.variables
+                texts, variables = (atom.column, atom.condition), atom.variables or self.variables
             for sql in texts:
                 if sql is not None and sql not in (CLASSIFIER, ROWS):
                     known = needed.get(sql, variables)
@@ -169,7 +175,8 @@ def read_measures(clause: Clause, columns: Mapping[str, str]) -> Measures:
     reader = FormulaReader(clause, columns)
     translator = Translator(clause)
     texts = tuple(translator.write(reader.read(measure.expression)) for measure in clause.measures)
-    return Measures(tuple(measure.name for measure in clause.measures), texts, tuple(translator.atoms))
+    names = tuple(measure.name for measure in clause.measures)
+    return Measures(names, texts, tuple(translator.atoms), clause.variables)
 
 
 class Translator:
@@ -181,7 +188,13 @@ class Translator:
 
     def write(self, formula: Formula) -> str:
         """A measure over atoms."""
-        return formula.write(self.term)
+        fields = _find_fields(formula)
+
+        def written(term: Term) -> str:
+            name = fields.get(term.span.start)
+            return self.term(term) + (f" AS {name}" if name else "")
+
+        return formula.write(written)
 
     def name(self, atom: Atom) -> str:
         """The name of an atom, which is new unless there is one like it."""
@@ -237,7 +250,7 @@ class Translator:
         """An aggregate."""
         column = None
         condition = None if term.condition is None else column_sql(term.condition)
-        if term.ordering is not None or (condition is None and term.condition is not None):
+        if term.ordering or (condition is None and term.condition is not None):
             pass  # only Spark can say
         elif not term.arguments:
             column = ROWS
@@ -256,7 +269,7 @@ class Translator:
 
     def write_listagg(self, term: AggregateTerm) -> str | None:
         """``listagg(x, ',')`` over the list of x, whose order is that of the rows; None for any other aggregate."""
-        plain = not term.distinct and term.ordering is None and 1 <= len(term.arguments) <= 2
+        plain = not term.distinct and not term.ordering and 1 <= len(term.arguments) <= 2
         if term.name not in _JOINED or not plain or any(one.terms for one in term.arguments[1:]):
             return None
         atom = self.aggregate(replace(term, name="ARRAY_AGG", arguments=term.arguments[:1]))
@@ -267,6 +280,27 @@ class Translator:
         name = self.name(replace(atom, sql=f"array_agg({atom.column})"))
         between = term.arguments[1].write(_row_sql) if len(term.arguments) > 1 else "''"
         return f"CASE WHEN size({name}) > 0 THEN array_join({name}, {between}) END"
+
+
+def _find_fields(formula: Formula) -> dict[int, str]:
+    """What Spark calls the fields of a struct that are terms, by where these begin: an atom has a name of its own."""
+    found: dict[int, str] = {}
+    terms = {term.span.start: term for term in formula.terms}
+    tokens = [token for token in tokens_of(formula.text[: formula.span.end]) if token.start >= formula.span.start]
+    for at, token in enumerate(tokens):
+        # ``struct(…)``, or a row ``(…, …)``.
+        if token.sign != "(" or (at and tokens[at - 1].word != "STRUCT" and not tokens[at - 1].sign):
+            continue
+        close = find_closing(tokens, at)
+        parts = split_at_commas(tokens[at + 1 : close])
+        if len(parts) < 2 and (not at or tokens[at - 1].word != "STRUCT"):
+            continue
+        for number, part in enumerate(parts, start=1):
+            term = terms.get(part[0].start) if part else None
+            if term is not None and term.span.end == part[-1].end:
+                column = isinstance(term, ColumnTerm)
+                found[term.span.start] = part[-1].text if column else f"col{number}"
+    return found
 
 
 def _row_sql(term: Term) -> str:
@@ -281,7 +315,7 @@ def _row_sql(term: Term) -> str:
 
 def _aggregate_sql(term: AggregateTerm) -> str:
     """The text of an aggregate without RUNNING, FINAL, FILTER and the names of variables."""
-    if not term.arguments and term.ordering is None:
+    if not term.arguments and not term.ordering:
         return "count(*)"
     pieces, at = [], term.call.start
     formulas = [one for one in term.formulas if one is not term.condition]

@@ -1,8 +1,8 @@
 """The values of measures' atoms, for each match or for each of its rows.
 
 A navigation takes a value of any type from its row. Of aggregates, those that do not need Spark are computed here with
-Spark's types and NULLs; where integers overflow they wrap, as without ANSI mode. Of the others, `rows_aggregated` tells
-the rows.
+Spark's types and NULLs; a sum of integers beyond 64 bits is an error, as in ANSI mode. Of the others, `rows_aggregated`
+tells the rows.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class AtomValues:
         Raises
         ------
         ArgumentError
-            It is an aggregate that only Spark knows, see `is_computed_here`.
+            It is an aggregate that only Spark knows, see `is_computed_here`, or a sum beyond 64 bits.
         """
         match atom:
             case MatchNumberAtom():
@@ -313,12 +313,28 @@ class AtomValues:
             best = running_least(_keys(given, falling=atom.name == "max"), groups)
             return given.take(pa.array(best[last], pa.int64(), mask=~some))
         if atom.name == "sum" and pa.types.is_integer(given.type):
-            sums = np.concatenate([[0], np.cumsum(given.cast(pa.int64()).to_numpy(zero_copy_only=False))])
-            return pa.array(sums[count[end]] - sums[count[begin]], pa.int64(), mask=~some)
+            sums = _sums_between(given.cast(pa.int64()).to_numpy(zero_copy_only=False), count[begin], count[end])
+            if sums is None:
+                raise ArgumentError(
+                    f"{shorten(atom.sql)} is beyond BIGINT; write try_sum, which is NULL then, or sum a DECIMAL(38,0)"
+                )
+            return pa.array(sums, pa.int64(), mask=~some)
         totals = running_sums(given.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), groups)[last]
         if atom.name != "sum":
             totals = totals / np.maximum(sizes, 1)
         return pa.array(totals, pa.float64(), mask=~some, from_pandas=False)
+
+
+def _sums_between(values: IntArray, begin: IntArray, end: IntArray) -> IntArray | None:
+    """int64[k]: sums of runs of values; None where one is beyond 64 bits."""
+    most = max(map(abs, (int(values.min(initial=0)), int(values.max(initial=0)))))
+    if most * len(values) >= 1 << 63:
+        high, low = (np.concatenate([[0], np.cumsum(half)]) for half in (values >> 32, values & 0xFFFFFFFF))
+        upper = high[end] - high[begin] + ((low[end] - low[begin]) >> 32)
+        if ((upper < -(1 << 31)) | (upper >= 1 << 31)).any():
+            return None
+    sums = np.concatenate([[0], np.cumsum(values)])
+    return np.asarray(sums[end] - sums[begin])
 
 
 def _counts(member: BoolArray) -> IntArray:

@@ -23,13 +23,12 @@ from patternlake.udfs.language.row_pattern.formulas import (
 )
 from patternlake.udfs.measures.row_terms import (
     escape_braces,
-    find_tests,
     guard_column,
     is_classifier,
     variables_of,
     write_terms,
 )
-from patternlake.udfs.rows.condition_columns import CAN_SAY, Part, RowColumns, with_article
+from patternlake.udfs.rows.condition_columns import CAN_SAY, Part, RowColumns, cannot_compare, with_article
 from patternlake.udfs.rows.conditions import Aggregate, Call, Constant, Contains, Expression, Fetch, Value
 
 NUMBERS = frozenset({"int", "float", "decimal"})
@@ -66,7 +65,7 @@ _INSTEAD = {
     "ANY_VALUE": "is not kept from row to row; write FIRST(v.x)",
 }
 _KNOWN = frozenset(
-    {*NUMBERS, "boolean", "string", "timestamp", "timestamp_ntz", "date", "interval", "null", ""},
+    {*NUMBERS, "boolean", "string", "binary", "timestamp", "timestamp_ntz", "date", "interval", "null", ""},
 )
 """Kinds whose values can be numbered."""
 _NULL, _ZERO = Constant(None), Constant(0)
@@ -114,7 +113,7 @@ class AggregateTrees(RowColumns, ABC):
         """An aggregate."""
         self.refuse_list(term, node)
         known = term.name in _FOLDS or term.name in _ROWS or term.name in _SPREADS
-        if not known or len(term.arguments) > (2 if term.name in _ROWS else 1) or term.ordering is not None:
+        if not known or len(term.arguments) > (2 if term.name in _ROWS else 1) or term.ordering:
             self.fail(f"this aggregate cannot stand in a condition: {CAN_SAY}", node)
         if term.condition is not None and _is_of_number(term.condition):
             whole = self.fold(term, None, node)
@@ -153,7 +152,7 @@ class AggregateTrees(RowColumns, ABC):
         if condition is not None:
             column = f"CASE WHEN {condition} THEN {column} END"
         kind = self.kind_of(column, node)
-        column = guard_column(find_tests(self.builder.rows, variables), column)
+        column = guard_column(self.tests_of(variables), column)
         name = _FOLDS.get(term.name, "")
         distinct = None
         if term.distinct and name not in ("min", "max"):
@@ -163,6 +162,8 @@ class AggregateTrees(RowColumns, ABC):
             number = self.builder.column(f"CASE WHEN ({column}) IS NOT NULL THEN 1 END", "int")
             return Part(Aggregate("count", distinct or f"c{number}", variables, distinct), "int")
         if name in ("min", "max"):
+            if kind not in _KNOWN:
+                self.fail(cannot_compare(kind), node)
             number = self.builder.column(column, kind)
             return Part(Aggregate(name, f"c{number}", variables), kind, number)
         if kind not in (*NUMBERS, "null", "") and (kind != "interval" or not name):
@@ -187,11 +188,11 @@ class AggregateTrees(RowColumns, ABC):
         """``max_by(x, y)``: x in the row of the greatest y."""
         if len(term.arguments) != 2:
             self.fail(f"{term.name} takes two arguments, as in {term.name.lower()}(price, day)", node)
-        tests = find_tests(self.builder.rows, variables)
+        tests = self.tests_of(variables)
         value, by = (guard_column(tests, text) for text in texts[:2])
         kind, kind_by = self.kind_of(texts[0], node), self.kind_of(texts[1], node)
         if kind_by not in _KNOWN:
-            self.fail(f"{with_article(kind_by)} cannot be compared with that of another row", node)
+            self.fail(cannot_compare(kind_by), node)
         if condition is not None:
             by = guard_column(tests, f"CASE WHEN {condition} THEN {texts[1]} END")
         number = self.builder.column(value, kind)
@@ -201,7 +202,7 @@ class AggregateTrees(RowColumns, ABC):
     def number_values(self, column: str, kind: str, node: Any) -> int:
         """The column of the numbers of a column's values."""
         if kind not in _KNOWN:
-            self.fail(f"{with_article(kind)} cannot be compared with that of another row", node)
+            self.fail(cannot_compare(kind), node)
         return self.builder.column(column, "value")
 
     def fold_number(self, term: AggregateTerm, condition: Formula | None, node: Any) -> Part:
@@ -238,7 +239,7 @@ class AggregateTrees(RowColumns, ABC):
         def fold(variable: str, fold_name: str) -> Part:
             label = write_label(variable)
             whole = AggregateTerm(
-                term.span, term.call, fold_name, False, term.arguments, condition, None, "", term.variable
+                term.span, term.call, fold_name, False, term.arguments, condition, (), "", term.variable
             )
             return self.fold_columns(whole, [_text(one, label) for one in formulas], (variable,), node)
 
@@ -276,7 +277,7 @@ class AggregateTrees(RowColumns, ABC):
         if kind != value.kind and are_numbers:
             column, sql = (f"CAST({one} AS DOUBLE)" for one in (column, sql))
         variables = variables_of(self.clause, term.variable)
-        among = self.number_values(guard_column(find_tests(self.builder.rows, variables), column), kind, node)
+        among = self.number_values(guard_column(self.tests_of(variables), column), kind, node)
         number = self.builder.column(sql, "value")
         self.join(among, number)
         return Part(Contains(Value(f"c{number}", value.tree.seen), f"c{among}", variables), "boolean")
@@ -305,7 +306,7 @@ def _text(formula: Formula, label: str = "") -> str:
 
 def _count_rows(term: AggregateTerm) -> AggregateTerm:
     """The number of an aggregate's rows."""
-    return AggregateTerm(term.span, term.call, "COUNT", False, (), term.condition, None, "", term.variable)
+    return AggregateTerm(term.span, term.call, "COUNT", False, (), term.condition, (), "", term.variable)
 
 
 def _add(trees: Sequence[Expression]) -> Expression:

@@ -6,7 +6,7 @@ before the search, so each is computed only where a row may be asked for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -42,8 +42,7 @@ from patternlake.udfs.rows.kernel_columns import BOOLEAN, DOUBLE, INTEGER, MICRO
 _KINDS = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "int"),
     **dict.fromkeys(("float", "double"), "float"),
-    **dict.fromkeys(("string", "binary"), "string"),
-    **{name: name for name in ("boolean", "timestamp", "timestamp_ntz", "date")},
+    **{name: name for name in ("string", "binary", "boolean", "timestamp", "timestamp_ntz", "date")},
     "void": "null",
 }
 ENCODINGS = {
@@ -102,7 +101,9 @@ class ColumnBuilder:
             return "decimal"
         if name.startswith("interval") and "year" not in name and "month" not in name:
             return "interval"
-        if name.startswith(("varchar", "char", "string")):
+        if name.startswith(("varchar", "char", "string")) and "collate" not in name.removesuffix(
+            " collate utf8_binary"
+        ):
             return "string"
         return _KINDS.get(name, name)
 
@@ -254,11 +255,15 @@ class RowColumns:
         tests = [test for row, test in self.guards if row == seen]
         return guard_column([*find_tests(self.builder.rows, self.variables(seen)), *tests], sql)
 
+    def tests_of(self, variables: Sequence[str]) -> list[str]:
+        """What a row of the match meets that is of one of some variables; none: of any."""
+        return find_tests(self.builder.rows, variables or self.clause.variables)
+
     def variables(self, seen: Seen) -> tuple[str, ...]:
         """The variables of which a row is one that is looked at; none where it may be any row."""
-        if seen.kind == CURRENT:
-            return (self.variable,)
-        return () if seen.shift else seen.variables
+        if seen.shift:
+            return ()
+        return (self.variable,) if seen.kind == CURRENT else seen.variables or self.clause.variables
 
     def tests(self, node: Any, test: str) -> list[tuple[Seen, str]]:
         """What a condition that `test` holds of (IS TRUE, …) says of single rows."""
@@ -297,3 +302,9 @@ class RowColumns:
 def with_article(kind: str) -> str:
     """A kind with its article."""
     return "the variable of a row" if kind == "label" else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def cannot_compare(kind: str) -> str:
+    """Why values of a kind are not compared from row to row, and what is."""
+    hint = "; compare by bytes, as in lower(v.x) COLLATE UTF8_BINARY" if " collate " in kind else ""
+    return f"{with_article(kind)} cannot be compared with that of another row{hint}"

@@ -20,11 +20,19 @@ from patternlake.udfs.language.row_pattern.formulas import (
     MatchNumberTerm,
     Term,
 )
+from patternlake.udfs.language.row_pattern.tokens import read_string
 from patternlake.udfs.language.row_pattern.tree import Clause
 from patternlake.udfs.measures.row_terms import is_of_row
 from patternlake.udfs.measures.seen import Seen
 from patternlake.udfs.rows.condition_aggregates import LISTS, NUMBERS, AggregateTrees, write_label
-from patternlake.udfs.rows.condition_columns import CAN_SAY, ENCODINGS, ColumnBuilder, Part, with_article
+from patternlake.udfs.rows.condition_columns import (
+    CAN_SAY,
+    ENCODINGS,
+    ColumnBuilder,
+    Part,
+    cannot_compare,
+    with_article,
+)
 from patternlake.udfs.rows.conditions import (
     Aggregate,
     Call,
@@ -418,7 +426,7 @@ class _Conjunct(AggregateTrees):
             or not other.is_string
         ):
             return None
-        name = self.formula.unmasked(f"'{other.this}'")[1:-1].replace("''", "'")
+        name = read_string(self.formula.unmasked(f"'{other.this}'"))
         return Label(name) if name in self.clause.variables else Constant(-1)
 
     def alike(self, parts: Sequence[Part], node: Any) -> list[Part]:
@@ -441,8 +449,8 @@ class _Conjunct(AggregateTrees):
             names = " and ".join(sorted(map(with_article, kinds)))
             self.fail(f"{names} stand here together; cast one of them", node)
         kind = kinds.pop()
-        if kind == "string":
+        if kind in ("string", "binary"):
             return self.rank_together(parts)
         if kind not in ENCODINGS and kind != "label":
-            self.fail(f"{with_article(kind)} cannot be compared with that of another row", node)
+            self.fail(cannot_compare(kind), node)
         return list(parts)

@@ -158,7 +158,7 @@ def test_navigation_stays_in_its_partition() -> None:
 
 def test_types_are_those_of_spark() -> None:
     columns = {
-        "price": pa.array([2**62, 2**62], pa.int64()),
+        "price": pa.array([-(2**62), -(2**62)], pa.int64()),
         "rate": pa.array([1.5, math.inf], pa.float32()),
         "fee": pa.array([Decimal("0.10"), Decimal("0.05")], pa.decimal128(10, 2)),
         "symbol": pa.array(["é", "z"]),
@@ -168,9 +168,33 @@ def test_types_are_those_of_spark() -> None:
     starts = np.array([0, 2])
     made = AtomValues(clause, match_rows(compile_pattern(clause), np.full((1, 2), True), starts), starts, columns)
     found = [made.of(atom) for atom in read_measures(clause, TYPES).atoms]
-    # The sum of integers wraps, as in Spark without ANSI mode; the average does not.
-    assert [one[0].as_py() for one in found] == [-(2**63), 2.0**62, math.inf, Decimal("0.05"), "é", 1.5]
+    assert [one[0].as_py() for one in found] == [-(2**63), -(2.0**62), math.inf, Decimal("0.05"), "é", 1.5]
     assert [str(one.type) for one in found] == ["int64", "double", "double", "decimal128(10, 2)", "string", "float"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "total"),
+    [
+        ([2**63 - 1, 1], None),
+        ([-(2**63), -1], None),
+        ([2**63 - 1, 1, -1], 2**63 - 1),
+        ([2**62, 2**62 - 1], 2**63 - 1),
+        ([-(2**63)], -(2**63)),
+        ([-(2**63), 2**63 - 1, 5], 4),
+        ([2**62] * 4, None),
+    ],
+)
+def test_a_sum_of_integers_is_exact_or_refused(numbers: list[int], total: int | None) -> None:
+    clause = parse_clause("MEASURES sum(price) AS s PATTERN (a+)")
+    starts = np.array([0, len(numbers)])
+    matches = match_rows(compile_pattern(clause), np.full((1, len(numbers)), True), starts)
+    made = AtomValues(clause, matches, starts, {"price": pa.array(numbers, pa.int64())})
+    (atom,) = read_measures(clause, TYPES).atoms
+    if total is None:
+        with pytest.raises(ArgumentError, match=r"^'sum\(price\)' is beyond BIGINT; write try_sum"):
+            made.of(atom)
+    else:
+        assert made.of(atom).to_pylist() == [total]
 
 
 NESTED = pa.array([[1], None, [1]], pa.list_(pa.int32()))

@@ -18,25 +18,37 @@ PHYSICAL = frozenset({"PREV", "NEXT"})
 LOGICAL = frozenset({"FIRST", "LAST"})
 """Functions that go from row to row of a variable."""
 _AGGREGATES = (
-    "ANY ANY_VALUE APPROX_COUNT_DISTINCT APPROX_PERCENTILE ARRAY_AGG AVG BIT_AND BIT_OR BIT_XOR BOOL_AND BOOL_OR "
-    "COLLECT_LIST COLLECT_SET CORR COUNT COUNT_IF COVAR_POP COVAR_SAMP EVERY HISTOGRAM_NUMERIC HLL_SKETCH_AGG KURTOSIS "
-    "LISTAGG MAX MAX_BY MEAN MEDIAN MIN MIN_BY MODE PERCENTILE PERCENTILE_APPROX PERCENTILE_CONT PERCENTILE_DISC "
-    "REGR_AVGX REGR_AVGY REGR_COUNT REGR_INTERCEPT REGR_R2 REGR_SLOPE REGR_SXX REGR_SXY REGR_SYY SKEWNESS "
-    "SOME STD STDDEV STDDEV_POP STDDEV_SAMP STRING_AGG SUM TRY_AVG TRY_SUM VAR_POP VAR_SAMP VARIANCE"
+    "ANY ANY_VALUE APPROX_COUNT_DISTINCT APPROX_PERCENTILE APPROX_TOP_K APPROX_TOP_K_ACCUMULATE APPROX_TOP_K_COMBINE "
+    "ARRAY_AGG AVG BITMAP_AND_AGG BITMAP_CONSTRUCT_AGG BITMAP_OR_AGG BIT_AND BIT_OR BIT_XOR BOOL_AND BOOL_OR "
+    "COLLECT_LIST COLLECT_SET CORR COUNT COUNT_IF COUNT_MIN_SKETCH COVAR_POP COVAR_SAMP EVERY "
+    "HISTOGRAM_NUMERIC HLL_SKETCH_AGG HLL_UNION_AGG KLL_MERGE_AGG_BIGINT KLL_MERGE_AGG_DOUBLE KLL_MERGE_AGG_FLOAT "
+    "KLL_SKETCH_AGG_BIGINT KLL_SKETCH_AGG_DOUBLE KLL_SKETCH_AGG_FLOAT KURTOSIS LISTAGG MAX MAX_BY MEAN "
+    "MEDIAN MIN MIN_BY MODE PERCENTILE PERCENTILE_APPROX PERCENTILE_CONT PERCENTILE_DISC REGR_AVGX REGR_AVGY "
+    "REGR_COUNT REGR_INTERCEPT REGR_R2 REGR_SLOPE REGR_SXX REGR_SXY REGR_SYY SKEWNESS SOME STD STDDEV STDDEV_POP "
+    "STDDEV_SAMP STRING_AGG SUM THETA_INTERSECTION_AGG THETA_SKETCH_AGG THETA_UNION_AGG TRY_AVG TRY_SUM "
+    "TUPLE_INTERSECTION_AGG_DOUBLE TUPLE_INTERSECTION_AGG_INTEGER TUPLE_SKETCH_AGG_DOUBLE TUPLE_SKETCH_AGG_INTEGER "
+    "TUPLE_UNION_AGG_DOUBLE TUPLE_UNION_AGG_INTEGER VAR_POP VAR_SAMP VARIANCE"
 )
 AGGREGATES = frozenset(_AGGREGATES.split())
-"""Spark's aggregates of one value each; others are known to Spark alone."""
+"""Spark's aggregates; those that users register are known to Spark alone."""
 
 OF_MATCH = frozenset({"CLASSIFIER", "MATCH_NUMBER"})
 """Functions of the match itself."""
 _REFUSED = {"SELECT": "a subquery", "OVER": "a window function"}
 _OF_OTHERS = {
+    "FIRST_VALUE": "FIRST(price)",
     "LAG": "PREV(price)",
+    "LAST_VALUE": "LAST(price)",
     "LEAD": "NEXT(price)",
     "MATCH_SEQUENCE_NUMBER": "RUNNING count(*)",
     "MATCH_ROW_NUMBER": "RUNNING count(*)",
 }
-"""Functions of other systems, and what to write in their place."""
+"""Functions that are known elsewhere, and what to write in their place."""
+
+
+def is_like_some(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a word is that of ``LIKE ANY`` or ``LIKE SOME``, which are no aggregates."""
+    return at > 0 and tokens[at].word in ("ANY", "SOME") and tokens[at - 1].word in ("LIKE", "ILIKE")
 
 
 @dataclass(frozen=True)
@@ -110,6 +122,8 @@ class _Checker:
             before = tokens[at - 1].sign if at else ""
             if token.sign == "(":
                 word = tokens[at - 1].word if at and before != "." else ""
+                if at and is_like_some(tokens, at - 1):
+                    word = ""
                 self.open(_Call(word, tokens[at - 1] if word else token))
             elif token.sign == ")":
                 self.calls.pop()

@@ -12,11 +12,12 @@ from typing import Any, NoReturn
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from patternlake.udfs.errors import PredicateError, shorten
 from patternlake.udfs.language.query.tree import Span
-from patternlake.udfs.language.row_pattern.expressions import AGGREGATES, LOGICAL, PHYSICAL
+from patternlake.udfs.language.row_pattern.expressions import AGGREGATES, LOGICAL, PHYSICAL, is_like_some
 from patternlake.udfs.language.row_pattern.subqueries import Subquery, begins_subquery
 from patternlake.udfs.language.row_pattern.tokens import CLOSING, OPENING, Token, find_closing, tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause, SqlText
@@ -24,14 +25,23 @@ from patternlake.udfs.nearest_names import did_you_mean
 
 _SEMANTICS = ("RUNNING", "FINAL")
 _STATEMENTS = {
-    *("ALTER", "CALL", "CREATE", "DROP", "EXECUTE", "EXPLAIN", "FETCH", "GRANT", "INSERT", "MINUS", "OPTIMIZE"),
-    *("PREPARE", "QUALIFY", "RENAME", "RETURNING", "REVOKE", "ROLLBACK", "SHOW", "UNCACHE", "VACUUM"),
+    *("ALTER", "CALL", "CREATE", "DROP", "EXECUTE", "EXPLAIN", "FETCH", "GRANT", "IF", "INSERT", "MINUS", "OPTIMIZE"),
+    *("PREPARE", "QUALIFY", "RENAME", "RETURNING", "REVOKE", "ROLLBACK", "SHOW", "UNCACHE", "VACUUM", "VALUES", "WITH"),
+    *("CROSS", "EXCEPT", "HAVING", "INNER", "INTERSECT", "INTO", "JOIN", "LATERAL", "OUTER", "SERDEPROPERTIES"),
+    *("TABLESAMPLE", "UNION", "USING"),
 }
 """Words that sqlglot takes for statements, and that name a column or a variable here; their place says which."""
+_READ_BY_NAME = {
+    *("ABS", "ARRAY_CONTAINS", "ARRAY_SIZE", "COALESCE", "DATE", "DATEDIFF", "DATE_DIFF", "GREATEST", "IF", "IFNULL"),
+    *("LEAST", "LENGTH", "LOWER", "NULLIF", "NVL", "SIZE", "STRUCT", "UPPER", "YEAR"),
+}
+"""Functions that conditions know, or whose arguments have names; others only Spark has to know."""
+_FUNCTIONS = frozenset(Spark.Parser.FUNCTIONS) - frozenset(Spark.Parser.FUNCTION_PARSERS) - _READ_BY_NAME
+"""Functions that sqlglot would write anew, some of them without an argument that it does not know."""
 _MASK = "_x"
 """A name in the place of a call. Its place says which; no call is shorter."""
 _FIRST_MARK = 0xE100
-"""The first of the characters, of no writing, that stand for strings."""
+"""The first of the characters, of no writing, that stand for strings and for names of functions."""
 _MOST_SHOWN = 20
 _MOST_OFFSET, _NO_ROW = (1 << 63) - 1, (1 << 31) - 1
 """Offsets go up to the one; no partition has as many rows as the other."""
@@ -85,7 +95,7 @@ class AggregateTerm:
     condition
         Of FILTER (WHERE …).
     ordering
-        Of WITHIN GROUP (ORDER BY …).
+        Of WITHIN GROUP (ORDER BY …), without ASC, DESC and NULLS.
     """
 
     span: Span
@@ -94,15 +104,14 @@ class AggregateTerm:
     distinct: bool
     arguments: tuple[Formula, ...]
     condition: Formula | None
-    ordering: Formula | None
+    ordering: tuple[Formula, ...]
     semantics: str
     variable: str | None
 
     @property
     def formulas(self) -> tuple[Formula, ...]:
         """All expressions in it, in text order."""
-        behind = (part for part in (self.ordering, self.condition) if part is not None)
-        return (*self.arguments, *behind)
+        return (*self.arguments, *self.ordering, *([] if self.condition is None else [self.condition]))
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,8 @@ class Formula:
     tree
         sqlglot's tree; a call of a term is a column with its place in the text.
     strings
-        By what stands in the tree in their place, strings with escapes as they are written, with their quotes.
+        By what stands in the tree in their place, what is written there: strings that sqlglot reads otherwise, with
+        their quotes, and names of functions.
     """
 
     text: str
@@ -165,8 +175,8 @@ class Formula:
 
     def unmasked(self, sql: str) -> str:
         """Text of a part of the tree, with the strings as they are written."""
-        for mark, string in self.strings.items():
-            sql = sql.replace(f"'{mark}'", string)
+        for mark, text in self.strings.items():
+            sql = sql.replace(mark, text)
         return sql
 
     def term_at(self, start: int) -> Term | None:
@@ -253,13 +263,19 @@ class FormulaReader:
             masked[start - span.start : term.span.end - span.start] = _MASK.ljust(term.span.end - start)
         # What is escaped in strings other dialects read otherwise, and sqlglot would write it anew.
         strings: dict[str, str] = {}
-        for token in tokens:
-            body = token.text[1:-1]
-            if token.kind in ("string", "double") and (token.text[0] * 2 in body or "\\" in body):
-                mark = chr(_FIRST_MARK + len(strings)).ljust(len(body))
-                strings[mark] = token.text
-                if masked[token.start - span.start] == token.text[0]:  # not in a call
-                    masked[token.start - span.start + 1 : token.end - span.start - 1] = mark
+        for at, token in enumerate(tokens):
+            mark, long = chr(_FIRST_MARK + len(strings)), len(token.text)
+            if token.kind in ("string", "double") and (
+                token.text[0] in "rR" or token.text[0] * 2 in token.text[1:-1] or "\\" in token.text
+            ):
+                mark = f"'{mark.ljust(long - 2)}'"
+            elif token.word in _FUNCTIONS and _sign(tokens, at + 1) == "(":
+                mark = mark.ljust(long, "_")
+            else:
+                continue
+            strings[mark] = token.text
+            if "".join(masked[token.start - span.start : token.end - span.start]) == token.text:  # not in a call
+                masked[token.start - span.start : token.end - span.start] = mark
         tree = self.parse("".join(masked), span)
         columns = self.columns_in(tree, span, calls)
         terms = tuple(sorted([*calls.values(), *columns], key=lambda term: term.span.start))
@@ -268,7 +284,10 @@ class FormulaReader:
     def parse(self, masked: str, span: Span) -> Any:
         """The SQL parser's tree."""
         try:
-            return sqlglot.parse_one(masked, dialect="spark", into=exp.Condition)
+            tree = sqlglot.parse_one(masked, dialect="spark", into=exp.Condition)
+            if not isinstance(tree, exp.Command):
+                return tree
+            self.fail("this cannot be read as Spark SQL", span)
         except SqlglotError as error:
             details = getattr(error, "errors", None) or [{}]
             word = str(details[0].get("highlight") or "")
@@ -294,6 +313,8 @@ class FormulaReader:
             elif isinstance(node.this, exp.Star):
                 place = Span(spans[0].start, spans[-1].end)
                 self.fail(f"{self.text[place.start : place.end]} stands only in count", place)
+        if any(not isinstance(star.parent, exp.Column) for star in tree.find_all(exp.Star)):
+            self.fail("* stands only in count(*); name the columns", span)
         return list(made.values())
 
     def named(self, span: Span) -> str:
@@ -339,7 +360,7 @@ class FormulaReader:
     def call_end(self, tokens: Sequence[Token], at: int) -> int | None:
         """Behind a call that is a term and begins at a token; None where none does."""
         first = at
-        if at and tokens[at - 1].sign == ".":
+        if at and (tokens[at - 1].sign == "." or is_like_some(tokens, at)):
             return None
         if tokens[at].word in _SEMANTICS and _word(tokens, at + 1) in LOGICAL | AGGREGATES:
             at += 1
@@ -367,7 +388,7 @@ class FormulaReader:
         at = 1 if semantics else 0
         name = tokens[at].word
         close = _find_end(tokens, at + 1)
-        arguments = _split_at_commas(tokens[at + 2 : close - 1])
+        arguments = split_at_commas(tokens[at + 2 : close - 1])
         if not all(arguments):
             self.fail(f"an argument of {name} is missing", span)
         if name == "MATCH_NUMBER":
@@ -458,13 +479,13 @@ class FormulaReader:
             if len(inside) < 2 or inside[0].word != "WHERE" or close != len(behind):
                 self.fail("FILTER is written FILTER (WHERE condition), behind the aggregate", span)
             condition, rest = self.formula(inside[1:]), behind[:at]
-        ordering = list(rest[5 : _find_end(rest, 2) - 1]) if len(rest) > 5 else []  # of WITHIN GROUP (ORDER BY …)
-        if ordering and ordering[-1].word in ("ASC", "DESC"):
-            ordering.pop()
-        ordered = self.formula(ordering) if ordering else None
+        ordering = rest[5 : _find_end(rest, 2) - 1] if len(rest) > 5 else []  # of WITHIN GROUP (ORDER BY …)
+        ordered = tuple(self.formula(part) for one in split_at_commas(ordering) if (part := _without_direction(one)))
         distinct = bool(arguments) and arguments[0][0].word == "DISTINCT"
-        if distinct:
+        if distinct or (arguments and arguments[0][0].word == "ALL"):
             arguments = [arguments[0][1:], *arguments[1:]]
+        if arguments and len(arguments[-1]) > 2 and arguments[-1][-1].word == "NULLS":
+            arguments = [*arguments[:-1], arguments[-1][:-2]]  # IGNORE NULLS or RESPECT NULLS
         star = len(arguments) == 1 and len(arguments[0]) in (1, 3) and arguments[0][-1].sign == "*"
         if star and distinct:
             self.fail("DISTINCT needs a column, as in count(DISTINCT price)", span)
@@ -477,7 +498,7 @@ class FormulaReader:
                 variable = self.variable_called(arguments[0][0].name)
         else:
             formulas = [self.formula(argument) for argument in arguments]
-        every = [*formulas, *(part for part in (ordered, condition) if part is not None)]
+        every = [*formulas, *ordered, *([] if condition is None else [condition])]
         named = self.variable_of(name, every, span, variable, fixed=star)
         return AggregateTerm(span, call, name, distinct, tuple(formulas), condition, ordered, semantics, named)
 
@@ -509,6 +530,13 @@ def _sign(tokens: Sequence[Token], at: int) -> str:
     return tokens[at].sign if at < len(tokens) else ""
 
 
+def _without_direction(tokens: Sequence[Token]) -> Sequence[Token]:
+    """What is ordered by, without ASC or DESC, NULLS FIRST or NULLS LAST."""
+    if len(tokens) > 2 and tokens[-2].word == "NULLS":
+        tokens = tokens[:-2]
+    return tokens[:-1] if len(tokens) > 1 and tokens[-1].word in ("ASC", "DESC") else tokens
+
+
 def _find_end(tokens: Sequence[Token], at: int) -> int:
     """Behind the parenthesis that closes the one at a place."""
     close = find_closing(tokens, at)
@@ -516,7 +544,7 @@ def _find_end(tokens: Sequence[Token], at: int) -> int:
     return close + 1
 
 
-def _split_at_commas(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+def split_at_commas(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     """The arguments of a call; none of an empty one."""
     parts, begin, depth = [], 0, 0
     for at, token in enumerate(tokens):

@@ -49,7 +49,23 @@ _BEGINNINGS = ("PARTITION BY", "ORDER BY", "ONE ROW", "ALL ROWS", "AFTER MATCH",
 """Two words that end an expression; MEASURES, PATTERN, SUBSET and DEFINE do where no column could stand."""
 _WINDOWS = ("INITIAL", "SEEK")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_NO_OPERAND = {"AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "BETWEEN", "IS", "CASE", "WHEN", "THEN", "ELSE", "BY", "DIV"}
+_NO_OPERAND = {
+    "AND",
+    "AS",
+    "OR",
+    "NOT",
+    "IN",
+    "LIKE",
+    "RLIKE",
+    "BETWEEN",
+    "IS",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "BY",
+    "DIV",
+}
 """Words behind which an operand stands, so that the next word is a column whatever it is."""
 
 
@@ -174,6 +190,8 @@ class _ClauseParser(PatternParser):
         """Whether a clause begins at the next token, behind an operand of the expression."""
         before = self.last
         if self.at == first or before.word in _NO_OPERAND or (before.sign and before.sign not in ")]}*"):
+            return False
+        if before.sign == "*" and self.at > first + 1 and self.tokens[self.at - 2].sign != ".":
             return False
         word, behind = self.token.word, self.after()
         return (

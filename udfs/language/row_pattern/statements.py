@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from patternlake.udfs.errors import PatternLakeError, PatternSyntaxError
 from patternlake.udfs.language.row_pattern.parser import parse_clause
@@ -197,16 +198,23 @@ def _relation(tokens: Sequence[Token], at: int, *, inside: bool) -> int | None:
 
 
 def _check_relation(text: str, tokens: Sequence[Token], begin: int, end: int) -> None:
-    """Fail at a relation that ends with the condition of a join, which is none."""
+    """Fail at a relation that ends with the condition of a join or with a lateral view, which is none."""
+    before = tokens[begin - 1] if begin else tokens[begin]
     at = begin
+    if before.word == "USING" and tokens[begin].sign == "(" and tokens[begin + 2].sign in (",", ")"):
+        _fail_behind("the condition of a join", text, before)
+    if before.word == "LATERAL" and tokens[begin].word == "VIEW":
+        _fail_behind("a lateral view", text, before)
     while at < end:
         if tokens[at].word == "ON":
-            message = (
-                "MATCH_RECOGNIZE stands behind a table, not behind the condition of a join; "
-                "write (SELECT * FROM … JOIN … ON …) MATCH_RECOGNIZE (…)"
-            )
-            raise PatternSyntaxError(message, text, tokens[at].start, tokens[at].end)
+            _fail_behind("the condition of a join", text, tokens[at])
         at = _require_closing(text, tokens, at) + 1 if tokens[at].sign in OPENING else at + 1
+
+
+def _fail_behind(what: str, text: str, token: Token) -> NoReturn:
+    """Refuse a clause that stands behind no table."""
+    message = f"MATCH_RECOGNIZE stands behind a table, not behind {what}; write (SELECT * FROM … ) MATCH_RECOGNIZE (…)"
+    raise PatternSyntaxError(message, text, token.start, token.end)
 
 
 def _find_opening(tokens: Sequence[Token], at: int) -> int:

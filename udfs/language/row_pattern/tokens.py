@@ -10,8 +10,9 @@ from patternlake.udfs.errors import PatternSyntaxError
 
 _TOKEN = re.compile(
     r"""
-    (?P<blank>\s+|--[^\n]*|/\*.*?\*/)
-  | (?P<string>'(?:[^'\\]|\\.|'')*')
+    (?P<blank>\s+|--[^\n]*)
+  | (?P<comment>/\*)
+  | (?P<string>'(?:[^'\\]|\\.|'')*'|[rR](?:'[^']*'|"[^"]*"))
   | (?P<double>"(?:[^"\\]|\\.|"")*")
   | (?P<quoted>`(?:[^`]|``)*`)
   | (?P<number>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
@@ -21,6 +22,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+_BRACKET = re.compile(r"/\*|\*/")
 OPENING, CLOSING = frozenset("([{"), frozenset(")]}")
 
 
@@ -32,7 +34,8 @@ class Token:
     ----------
     kind
         ``word``, ``quoted`` (in backticks), ``double`` (in double quotes: a name, or in an expression Spark's string),
-        ``string``, ``number``, ``sign`` (one character), or ``end``.
+        ``string`` (also one that begins with r, in which a backslash is nothing else), ``number``, ``sign`` (one
+        character), or ``end``.
     text
         As written.
     start, end
@@ -85,15 +88,34 @@ def tokens_of(text: str) -> list[Token]:
         A quotation or a comment is never closed.
     """
     tokens = []
-    for match in _TOKEN.finditer(text):
-        kind, start = str(match.lastgroup), match.start()
-        if kind == "blank":
-            continue
+    start = 0
+    while (match := _TOKEN.match(text, start)) is not None:
+        kind, behind = str(match.lastgroup), match.end()
         if kind == "sign" and match[0] in "'\"`":
             raise PatternSyntaxError(f"this {match[0]} is never closed", text, start)
-        if kind == "sign" and text.startswith("/*", start):
-            raise PatternSyntaxError("this comment is never closed", text, start, start + 2)
-        tokens.append(Token(kind, match[0], start, match.end()))
+        if kind == "comment":
+            behind = _find_comment_end(text, start)
+        elif kind != "blank":
+            tokens.append(Token(kind, match[0], start, behind))
+        start = behind
     end = len(text.rstrip())
     tokens.append(Token("end", "", end, end))
     return tokens
+
+
+def read_string(text: str) -> str:
+    """The value of a string as it is written: of an escaped character, itself."""
+    quote = text[-1]
+    if text[0] != quote:
+        return text[2:-1]
+    return re.sub(rf"\\(.)|{quote * 2}", lambda found: found[1] or quote, text[1:-1], flags=re.DOTALL)
+
+
+def _find_comment_end(text: str, start: int) -> int:
+    """Behind a comment in brackets, which may hold others."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text, start):
+        depth += 1 if bracket[0] == "/*" else -1
+        if not depth:
+            return bracket.end()
+    raise PatternSyntaxError("this comment is never closed", text, start, start + 2)
