@@ -18,7 +18,7 @@ Readings chosen where SPEC 3 leaves room:
   of each combination.
 - *Directly next.* ``A , B? , C``: C is directly behind whatever stands before it in the run. ``(A & B) , C``: directly
   behind the later of both. Being next is part of order, so that it counts in "can be added".
-- *UNTIL.* Strictly between the first and the last event of b there is no u. An event that is b and u may be the last.
+- *UNTIL.* Behind the first event of b, up to the last one, there is no u: an event that is b and u can only be first.
 - ``[attr]``: any two events of the match have equal, known values; a negated event counts only where it has the value
   too. A match of one event passes whatever its value.
 - *Absence.* What is negated must not fit: no event (or, of a group, no match of it) in its place, which is behind the

@@ -37,7 +37,7 @@ def in_order(asked: Asked, order: Order, assignment: Assignment) -> bool:
             return False
     for slots, until in order.untils:
         run = numbers_at(slots, assignment)
-        if run and any(asked.ends(until, number) for number in range(run[0] + 1, run[-1])):
+        if run and any(asked.ends(until, number) for number in range(run[0] + 1, run[-1] + 1)):
             return False
     if any(not numbers_at(slots, assignment) for slots in order.rounds):
         return False

@@ -108,11 +108,11 @@ def reached(one: Start) -> State:
     """What a start has taken when no event goes on, with the round at hand, whether UNTIL has ended it or not."""
     taken = one.state
     for number in range(one.start, len(one.asked.events)):
+        one.state = stopped(one.asked, one.way, one.state, number)
         if one.take(number):
             taken = one.state
         elif one.strict or number == one.start:
             break
-        one.state = stopped(one.asked, one.way, one.state, number)
     return taken
 
 

@@ -82,6 +82,11 @@ ANSWERED = (
     Answered("until", NEXT, "a ; b+ UNTIL (u | v)", "a1 u2 b3 v4 b5", ("a1 b3",)),
     Answered("until", NEXT, "a ; b{2,} UNTIL u ; c", "a1 b2 u3 b4 c5", ()),
     Answered("until", STRICT, "a ; b+ UNTIL u", "a1 b2 b3 u4 b5", ("a1 b2 b3",)),
+    # What ends the collecting is not collected, also where it would fit, unless it is the first.
+    Answered("until", ANY, "a+ UNTIL a ; b", "a1 a2 a3 b4", ("a1 b4", "a2 b4", "a3 b4")),
+    Answered("until", NEXT, "a+ UNTIL a ; b", "a1 a2 a3 b4", ("a1 b4", "a2 b4", "a3 b4")),
+    Answered("until", ANY, "a{2} UNTIL a", "a1 a2", ()),
+    Answered("until", NEXT, "(a ; b)+ UNTIL b", "a1 b2 a3 b4", ()),
     # n OF: every choice of so many, greater ones first.
     Answered("some_of", ANY, "2 OF (a, b, c)", "c1 a2 b3", ("c1 a2", "c1 a2 b3", "c1 b3", "a2 b3")),
     Answered("some_of", ANY, "x ; 1 OF (a, b)", "x1 b2", ("x1 b2",)),

@@ -55,7 +55,7 @@ class Order:
     """Slots one after another.
 
     `adjacent`: where both sets of slots have events, the first event of the second is the one directly behind the last
-    of the first. `untils`: between the first and the last event of the slots there is none that ends them. `rounds`:
+    of the first. `untils`: behind the first event of the slots, up to the last, there is none that ends them. `rounds`:
     each of these sets of slots has an event. `left_out`: operands of groups without rounds. `blocks`: sets of slots
     between which no other slot stands, those of each repeated group.
     """

@@ -282,7 +282,7 @@ def ended(form: Form, state: State) -> State:
 
 
 def stopped(asked: Asked, form: Form, state: State, number: int) -> State:
-    """The state behind an event, which may be one that UNTIL names."""
+    """The state before an event is offered, which may be one that UNTIL names."""
     if isinstance(form, One):
         begun = bool(state[0]) and state[0][0] < number
         return (state[0], state[1] or (form.until is not None and begun and asked.ends(form.until, number)))
@@ -406,9 +406,9 @@ class Start:
 
     def scan(self) -> None:
         for number in range(self.start, len(self.asked.events)):
+            self.state = stopped(self.asked, self.way, self.state, number)
             if not self.take(number) and (self.strict or number == self.start):
                 break
-            self.state = stopped(self.asked, self.way, self.state, number)
 
     def match(self) -> Kept | None:
         self.scan()

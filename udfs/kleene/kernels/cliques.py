@@ -72,7 +72,8 @@ def collect(
     anchors
         int64[r]: the event that the matches of each row begin with; None where nothing says.
     endings
-        For slots with UNTIL the rows of `Events` of which none lies between two that they take.
+        For slots with UNTIL the rows of `Events` of which none lies behind the first one that they take, up to the
+        last one.
     source
         `Stream.source`.
     bare
@@ -140,8 +141,9 @@ def _nodes(
     for slot, ends in endings.items():
         mine = np.flatnonzero(group == number_of[slot])
         rows = source[event[mine]]
-        behind, before = np.searchsorted(ends, rows, side="right"), np.searchsorted(ends, rows)
-        ordered[np.ix_(mine, mine)] &= behind[:, None] >= before[None, :]
+        # What ends a group can only be its first event.
+        before = np.searchsorted(ends, rows, side="right")
+        ordered[np.ix_(mine, mine)] &= before[:, None] >= before[None, :]
     fit = ordered | ordered.T
     follows: list[int | None] = [None] * size
     for slot, pairs in chained.items():

@@ -166,9 +166,9 @@ def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collecte
                     lists[slot] = runs.neighbours(given, chains, number)
         matches = Collected(table.part, table.columns, lists)
         if ended:
-            # The event before the first one could be added where nothing ends the collecting between it and the last.
+            # The event before the first one could be added where nothing behind it ends the collecting, up to the last.
             last = {slot: stream.source[lists[slot][1][lists[slot][0][1:] - 1]] for slot in ended}
-            matches = matches.take(np.logical_and.reduce([before < last[slot] for slot, before in ended.items()]))
+            matches = matches.take(np.logical_and.reduce([before <= last[slot] for slot, before in ended.items()]))
         yield matches
     else:
         given, chains, row = _candidates(joiner, table, lists, coupled), _chains(joiner, table, groups, lists), 0
@@ -201,15 +201,15 @@ def _by_beginnings(
     Returns
     -------
     (int64[k], (int64[k + 1], int64[e]), int64[k])
-        The row of each beginning; what there is from it up to the first event that ends it, as offsets and events; the
-        first event (as a row of `Events`) that would end it if it began one event earlier, -1 where there is none
+        The row of each beginning; what there is from it on before the first event that ends it, as offsets and events;
+        the first event (as a row of `Events`) that would end it if it began one event earlier, -1 where there is none
         earlier. Of beginnings that end alike only the first is given: to all others one could be added.
     """
     offsets, events = given
     row = np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
     endings, size, place = stream.ending_rows(operand), len(stream.events), stream.source[events]
     end = np.append(endings, size)[np.searchsorted(endings, place, side="right")]
-    stop = np.searchsorted(row * (size + 1) + place, row * (size + 1) + end, side="right")
+    stop = np.searchsorted(row * (size + 1) + place, row * (size + 1) + end)
     follows = np.append(np.zeros(1, np.bool_), row[1:] == row[:-1])[: len(row)]
     begins = np.flatnonzero(~follows | (np.append(np.int64(-1), stop[:-1])[: len(row)] < stop))
     _, at = expanded(begins, stop[begins])

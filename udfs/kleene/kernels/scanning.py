@@ -291,13 +291,12 @@ def scan_of(
         own[program.place[steps.step_of[left]]].append((number, steps.step_of[right], scope, True))
         if left != right:
             own[program.place[steps.step_of[right]]].append((number, steps.step_of[left], scope, False))
-    ended, ends = _endings(steps, stream)
+    ends = _endings(steps, stream)
     return Scan(
         program=program,
         mask=mask,
         starts=np.ones(m, np.bool_) if begun else _possible_starts(steps, following, np.minimum(stream.reach, stop)),
         following=following,
-        ended=ended,
         ends=ends,
         compared=np.cumsum([0, *map(len, own)]),
         comparing=np.array([row for rows in own for row in rows], np.int64).reshape(-1, 4),
@@ -325,19 +324,18 @@ def _possible_starts(steps: StepsOfWay, following: IntArray, limit: IntArray) ->
     return possible
 
 
-def _endings(steps: StepsOfWay, stream: Stream) -> tuple[IntArray, IntArray]:
-    """`Scan.ended` and `Scan.ends`."""
+def _endings(steps: StepsOfWay, stream: Stream) -> IntArray:
+    """`Scan.ends`."""
     shape = (len(steps.step_of), len(stream) if steps.program.has_until else 0)
-    ended, ends = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    ends = np.zeros(shape, np.int64)
     if steps.program.has_until:
         for number, step in steps.step_of.items():
             if number in stream.endings:
                 # Not only those of the same [attr]: what ends a repetition is no part of the match.
                 rows = np.sort(stream.source[stream.endings[number]])
                 place = steps.program.place[step]
-                ended[place] = np.searchsorted(rows, stream.source, side="left")
                 ends[place] = np.searchsorted(rows, stream.source, side="right")
-    return ended, ends
+    return ends
 
 
 def layout_of_way(way: Way, conditions: list[Condition]) -> Layout:

@@ -42,9 +42,8 @@ class Scan(NamedTuple):
         bool[m]: the events that may be first, as far as all operands that a match needs have some in the window.
     following
         int64[k, m + 1]: the next such event from each one on, else `ENDLESS`.
-    ended, ends
-        int64[k, m]: how many events that end its collecting come before each event, and before or at it; no column
-        without UNTIL.
+    ends
+        int64[k, m]: how many events that end its collecting come before or at each event; no column without UNTIL.
     compared
         int64[k + 1]: where the comparisons of each operand begin.
     comparing
@@ -76,7 +75,6 @@ class Scan(NamedTuple):
     mask: BoolArray
     starts: BoolArray
     following: IntArray
-    ended: IntArray
     ends: IntArray
     compared: IntArray
     comparing: IntArray
@@ -108,12 +106,12 @@ def following_of(mask: BoolArray) -> IntArray:
 
 @uncounted
 def has_ended(scan: Scan, state: State, kept: IntArray, ask: int, event: int) -> bool:
-    """Whether UNTIL lets a step take no more: what ends it stands behind its first event and before this one."""
+    """Whether UNTIL keeps a step from an event: what ends it is the event, or stands between its first one and it."""
     # Inside of a round that begins nothing has a first event yet.
     step = state.ask[ask] if state.ask_round[ask] < 0 else state.ask_round[ask]
     while step >= 0:
         place, first = scan.program.until[step], state.first[step]
-        if place >= 0 and first >= 0 and scan.ended[place, event] > scan.ends[place, kept[first, 0]]:
+        if place >= 0 and first >= 0 and scan.ends[place, event] > scan.ends[place, kept[first, 0]]:
             return True
         step = scan.program.parent[step]
     return False

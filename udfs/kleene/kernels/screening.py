@@ -60,11 +60,12 @@ def extreme(matches: Collected, slots: Iterable[int], *, last: bool) -> IntArray
 
 
 def _unbroken(joiner: Joiner, matches: Collected, operand: int) -> BoolArray:
-    """bool[k]: no event that ends the collecting of an operand lies between its first event and its last one."""
+    """bool[k]: no event that ends the collecting of an operand lies behind its first event, up to its last one."""
     slots = joiner.layout.of_operand[operand]
     first, last = extreme(matches, slots, last=False), extreme(matches, slots, last=True)
     endings, source = joiner.stream.ending_rows(operand), joiner.stream.source
-    return np.asarray(np.searchsorted(endings, source[last]) <= np.searchsorted(endings, source[first], side="right"))
+    ended = np.searchsorted(endings, source, side="right")
+    return np.asarray(ended[last] <= ended[first])
 
 
 def _none_can_be_added(joiner: Joiner, matches: Collected, operand: int) -> BoolArray:

@@ -52,7 +52,7 @@ class Program(NamedTuple):
         int64[e]: who may take an event, the furthest first: an `EVENT`, and the group of which it begins a new round,
         or -1.
     until
-        int64[n]: the place of an operand whose `Scan.ended` are what ends the step, or -1.
+        int64[n]: the place of an operand whose `Scan.ends` are what ends the step, or -1.
     has_next, has_rounds, has_all, has_until
         Whether there are such steps.
     plain
