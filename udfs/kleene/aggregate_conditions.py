@@ -159,8 +159,9 @@ def aggregate_condition(conjunct: Predicate, named: Operands, most: Callable[[in
             raise _error(
                 conjunct,
                 part,
-                f"{quote(named[number].name)} takes many events; beside an aggregate write one of it too, as in "
-                f"LAST({plain}); policies skip_till_next and strict judge each event against what was collected before",
+                f"{quote(named[number].name)} takes many events; beside an aggregate, or an event by its number, write "
+                f"one of it too, as in LAST({plain}); policies skip_till_next and strict judge each event against what "
+                "was collected before",
             )
         operands[part.reference] = number
     return AggregateCondition(predicate, aggregates, operands, conjunct.sql())

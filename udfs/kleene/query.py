@@ -575,6 +575,12 @@ class _Compiler:
             deadline = None
             if len(positive) == len(absent) == 1:
                 deadline = deadline_of(conjunct, absent_names[0], names[0], positive[0], own=own)
+            timed = {reference.operand for reference in conjunct.references if reference.column == "time"}
+            if own and deadline is None and timed & {*absent_names}:
+                raise conjunct.error(
+                    "a condition on times behind '!' compares the time of what is absent with that of one operand, as "
+                    "in t(C) - t(B) < 5 MIN; it is a deadline, which WITHIN does not bound"
+                )
             first = min(before, default=None)
             self.conditions.append(Condition(conjunct, positive, names, first, absent, absent_names, deadline))
 

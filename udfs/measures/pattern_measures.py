@@ -300,7 +300,10 @@ class _Reader(FormulaReader):
             whole = Span(spans[0].start, spans[1].end)
             return self.resolved(Reference(parts[0], None, parts[1]), whole, spans[0])
         if self.variable_called(parts[0]) and not self.is_bare_column(parts[0]):
-            self.fail(f"{parts[0]} is an operand of the pattern; write {quote(parts[0])}.column", spans[0])
+            name = quote(parts[0])
+            if self.text[spans[0].end :].lstrip().startswith("["):
+                self.fail(f"{name}[…] is of conditions; a measure takes FIRST({name}.x) or LAST({name}.x, 1)", spans[0])
+            self.fail(f"{parts[0]} is an operand of the pattern; write {name}.column", spans[0])
         return self.resolved(Reference(None, None, parts[0]), spans[0], spans[0])
 
     def is_bare_column(self, name: str) -> bool:

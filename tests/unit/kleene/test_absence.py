@@ -10,6 +10,7 @@ from naive.kleene import Event
 from naive.kleene_cases import TYPES, stream
 from naive.kleene_kernels import compiled, events_of, rows_of
 
+from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.from_config import arguments_of
 from patternlake.udfs.kleene.kernels.matching import match_events
@@ -37,6 +38,41 @@ def words(pattern: str, events: str, policy: str = "skip_till_any", watermark: f
         + ("" if watermark is None or known else "?")
         for (_, row), known in zip(rows_of(found), sure.tolist(), strict=True)
     ]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "deadline",
+    [
+        "t(B) - t(A) < 4 MIN",
+        "t(B) - t(A) < 4 * 1 MIN",
+        "t(B) < t(A) + 8 MIN / 2",
+        "NOT t(B) - t(A) >= 4 MIN",
+        "t(B) - t(A) < GREATEST(1 MIN, 4 MIN)",
+        "NOT NOT 4 MIN > t(B) - t(A)",
+    ],
+)
+def test_a_deadline_replaces_within_however_it_is_written(deadline: str, policy: str) -> None:
+    pattern = f"A ; !B @({deadline}) WITHIN 1 MIN"
+    assert words(pattern, "A1 B3", policy, watermark=9) == []
+    assert words(pattern, "A1 B5", policy, watermark=9) == ["A1"]
+    assert words(pattern, "A1 X3", policy, watermark=4.9) == ["A1?"]
+    assert words(pattern, "A1 X3", policy, watermark=5) == ["A1"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "t(B) - t(A) < A.n * 1 MIN",
+        "(t(B) - t(A)) / 2 < 2 MIN",
+        "t(B) - t(A) <> 4 MIN",
+        "t(B) < LEAST(t(A) + 4 MIN, t(A) + 9 MIN)",
+        "t(B) - t(A) < t(A) - t(C)",
+    ],
+)
+def test_a_condition_on_times_that_is_no_deadline_is_refused(condition: str) -> None:
+    with pytest.raises(PredicateError, match=r"compares the time of what is absent with that of one operand, as in"):
+        compiled(f"C ; A ; !B @({condition}) WITHIN 1 MIN", {**TYPES, "n": "bigint"})
 
 
 @dataclass(frozen=True)

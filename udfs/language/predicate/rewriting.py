@@ -218,8 +218,10 @@ class _Rewriter:
         elif token.text == "[" and not self.after_operand:
             self.read_equal_along(token)
         else:
+            quoted = ", of an operand with other characters `a b`.x" if token.text == "." else ""
             raise self.error(
-                f"unexpected {token.text}; an attribute is a.x, b[i].x or b[i-1].x, a whole-match equality [attr]",
+                f"unexpected {token.text}; an attribute is a.x{quoted}, b[i].x or b[i-1].x, a whole-match equality "
+                "[attr]",
                 token,
             )
 

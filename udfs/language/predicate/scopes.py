@@ -213,6 +213,8 @@ class _Binder:
             raise self.error(
                 f"{name} of which operand? write {operands[0]}.{name}; operands are {', '.join(operands)}", part.span
             )
+        if name in operands:
+            raise self.error(f"{name} is an operand; write {name}.column, or {name}.position for the event", part.span)
         known = [*(self.columns() if len(operands) <= 1 else operands), *self.scope.parameters]
         what = "a column or a parameter" if len(operands) <= 1 else "a parameter"
         near = suggest(name, "in scope", known)

@@ -6,12 +6,15 @@ from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 from patternlake.udfs.language import durations
+from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Call, Expression, Field, Literal, Parameter
+from patternlake.udfs.language.predicate.predicates import Predicate, value_of
 from patternlake.udfs.language.predicate.references import Reference
 
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """Comparisons, and what they are with their sides exchanged."""
 
+_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 UNBOUNDED = 2**62
 """Stands for "no bound", in microseconds."""
 
@@ -35,12 +38,16 @@ def gap(root: Expression, event_of: Callable[[Reference], Hashable]) -> Gap | No
     event_of
         Which event a reference is to.
     """
+    negated = False
+    while isinstance(root, Call) and root.operator == "NOT":
+        (root,), negated = root.arguments, not negated
     if not isinstance(root, Call) or root.operator not in FLIPPED:
         return None
     left, right = (_linear(argument, event_of) for argument in root.arguments)
     if left is None or right is None:
         return None
-    operator = root.operator
+    # Times are never NULL.
+    operator = _OPPOSITE[root.operator] if negated else root.operator
     if not left[0]:
         # The difference stays as it is written: where its sign does not count, it could not be told from its opposite.
         left, right, operator = right, left, FLIPPED[operator]
@@ -84,7 +91,20 @@ def _linear(part: Expression, event_of: Callable[[Reference], Hashable]) -> _Lin
             if left is None or right is None:
                 return None
             return _add(left, right, 1 if sign == "+" else -1)
-    return None
+    return _constant(part)
+
+
+def _constant(part: Expression) -> _Linear | None:
+    """A time that is the same for all events, such as ``2 * 5 MIN``; None for anything else."""
+    if Predicate(part).references:
+        return None
+    column = value_of(part, _no_column)
+    known = column.type == "interval" and bool(column.known.all())
+    return ({}, int(column.values.flat[0])) if known else None
+
+
+def _no_column(reference: Reference) -> Column:
+    raise AssertionError(reference)
 
 
 def _add(left: _Linear, right: _Linear, by: int) -> _Linear:
