@@ -43,6 +43,11 @@ def columns_of(condition: str, types: dict[str, str] | None = None) -> list[str]
         ("to_char(day, 'MM') = '02'", "boolean"),
         ("to_timestamp(s, 'yyyy') > ts", "boolean"),
         ("s LIKE ANY ('a%', 'b%')", "boolean"),
+        ("s LIKE ('a%')", "boolean"),
+        ("s RLIKE ('a')", "boolean"),
+        ("y DIV (y + 1) = 1", "boolean"),
+        ("CASE (y) WHEN (1) THEN (2) ELSE (3) END = 2", "boolean"),
+        ("EXISTS(sequence(1, y), v -> v > 3)", "boolean"),
     ],
 )
 def test_a_part_of_a_condition_is_computed_as_it_is_written(part: str, type_: str) -> None:

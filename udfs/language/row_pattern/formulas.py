@@ -36,7 +36,9 @@ _READ_BY_NAME = {
     *("LEAST", "LENGTH", "LOWER", "NULLIF", "NVL", "SIZE", "STRUCT", "UPPER", "YEAR"),
 }
 """Functions that conditions know, or whose arguments have names; others only Spark has to know."""
-_FUNCTIONS = frozenset(Spark.Parser.FUNCTIONS) - frozenset(Spark.Parser.FUNCTION_PARSERS) - _READ_BY_NAME
+_OPERATORS = {"AND", "CASE", "COLLATE", "DIV", "EXISTS", "FILTER", "ILIKE", "LIKE", "OR", "RLIKE", "XOR"}
+"""Words behind which a parenthesis is none of a call, and which sqlglot has among its functions."""
+_FUNCTIONS = frozenset(Spark.Parser.FUNCTIONS) - {*Spark.Parser.FUNCTION_PARSERS} - _READ_BY_NAME - _OPERATORS
 """Functions that sqlglot would write anew, some of them without an argument that it does not know."""
 _MASK = "_x"
 """A name in the place of a call. Its place says which; no call is shorter."""
