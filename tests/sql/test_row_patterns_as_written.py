@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -100,3 +101,81 @@ def test_strings_are_compared_by_their_collation_or_not_at_all(lake: SparkSessio
     assert ask_folded(f"MEASURES count(*) AS n PATTERN (a b) DEFINE b AS {keyed}") == [(2,)]
     with pytest.raises(PySparkException, match="compare by bytes"):
         ask_folded("MEASURES count(*) AS n PATTERN (a b) DEFINE b AS b.c = a.c")
+
+
+DECIMALS = [
+    "a.fee + b.fee = 0.3",
+    "b.fee - a.fee = 0.1",
+    "b.fee - a.fee >= 0.7",
+    "abs(b.fee - a.fee) < 0.01",
+    "-a.fee + b.fee <= b.rate - a.rate",
+    "a.fee + b.fee > b.whole",
+    "a.fee + b.fee = a.whole + b.whole",
+    "a.fee + b.fee = b.big",
+    "a.fee - b.fee = b.fine",
+    "a.fine + b.fine > a.fee",
+    "coalesce(a.fee, 0.1) + b.fee = 0.2",
+    "greatest(a.fee, b.fee, 0.15) = 0.15",
+    "a.fee + b.fee IN (0.1, 0.3, 0.7)",
+    "a.fee + b.fee BETWEEN 0.1 AND b.fine + 0.2",
+    "nullif(a.fee, b.fee) + b.fee = 0.4",
+    "CASE WHEN b.fee > a.fee THEN b.fee - a.fee ELSE a.fee + 0.1 END = 0.2",
+    "a.fee * b.fee > 0.06 + a.fee",
+    "a.fee / nullif(b.fee, 0) > 1.5",
+    "a.fee + b.fee = 3e-1",
+    "a.fee + b.fee > b.double_",
+]
+"""Of neighbours: what a join of Spark's says as well."""
+
+
+@pytest.fixture(scope="module")
+def fees(lake: SparkSession) -> SparkSession:
+    lake.sql(
+        """SELECT id AS at, CAST(IF(hash(id) % 7 = 0, NULL, abs(hash(id, 1)) % 9) / 10 AS DECIMAL(10, 2)) AS fee,
+           CAST(abs(hash(id, 2)) % 9 / 10 AS DECIMAL(4, 1)) AS rate,
+           CAST(abs(hash(id, 3)) % 900 / 1000 AS DECIMAL(6, 3)) AS fine, CAST(abs(hash(id, 4)) % 2 AS INT) AS whole,
+           abs(hash(id, 5)) % 2 AS big, CAST(abs(hash(id, 6)) % 9 / 10 AS DOUBLE) AS double_,
+           CAST(id AS DECIMAL(38, 0)) AS huge FROM range(400)"""
+    ).createOrReplaceTempView("fees")
+    return lake
+
+
+@pytest.mark.parametrize("condition", DECIMALS)
+def test_decimals_are_counted_as_spark_counts_them(fees: SparkSession, condition: str) -> None:
+    found = fees.sql(
+        "SELECT at FROM fees MATCH_RECOGNIZE (ORDER BY at MEASURES a.at AS at AFTER MATCH SKIP TO NEXT ROW "
+        f"PATTERN (a b) DEFINE b AS {condition})"
+    )
+    joined = fees.sql(f"SELECT a.at FROM fees AS a JOIN fees AS b ON b.at = a.at + 1 WHERE {condition} ORDER BY a.at")
+    assert found.collect() == joined.collect()
+
+
+@pytest.mark.parametrize(
+    "condition", ["sum(fee) <= 0.8", "sum(a.fee) + 0.1 < 1", "sum(fee) = a.at", "max(fee) - min(fee) < 0.3"]
+)
+def test_sums_of_decimals_are_exact(fees: SparkSession, condition: str) -> None:
+    rows = fees.sql(
+        "SELECT at, n FROM fees MATCH_RECOGNIZE (ORDER BY at MEASURES FIRST(at) AS at, count(*) AS n "
+        f"AFTER MATCH SKIP TO NEXT ROW PATTERN (a+) DEFINE a AS {condition})"
+    ).collect()
+    given = {row.at: row.fee for row in fees.table("fees").collect()}
+    wanted = []
+    for first in range(len(given)):
+        length, known = 0, []
+        while first + length < len(given):
+            known += [fee for fee in (given[first + length],) if fee is not None]
+            if not known:
+                break
+            total, at = sum(known), first + length
+            holds = {
+                "sum(fee) <= 0.8": total <= Decimal("0.8"),
+                "sum(a.fee) + 0.1 < 1": total + Decimal("0.1") < 1,
+                "sum(fee) = a.at": total == at,
+                "max(fee) - min(fee) < 0.3": max(known) - min(known) < Decimal("0.3"),
+            }[condition]
+            if not holds:
+                break
+            length += 1
+        if length:
+            wanted.append((first, length))
+    assert [tuple(row) for row in rows] == wanted

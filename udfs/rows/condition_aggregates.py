@@ -30,8 +30,9 @@ from patternlake.udfs.measures.row_terms import (
 )
 from patternlake.udfs.rows.condition_columns import CAN_SAY, Part, RowColumns, cannot_compare, with_article
 from patternlake.udfs.rows.conditions import Aggregate, Call, Constant, Contains, Expression, Fetch, Value
+from patternlake.udfs.rows.decimals import MOST_DIGITS_SUMMED, whole_digits
 
-NUMBERS = frozenset({"int", "float", "decimal"})
+NUMBERS = frozenset({"int", "float", "decimal", "scaled"})
 _FOLDS = {
     **{name: name.lower() for name in ("COUNT", "SUM", "AVG", "MIN", "MAX")},
     "MEAN": "avg",
@@ -151,6 +152,7 @@ class AggregateTrees(RowColumns, ABC):
             column = f"CASE WHEN {column} THEN 1 END"
         if condition is not None:
             column = f"CASE WHEN {condition} THEN {column} END"
+        given = column
         kind = self.kind_of(column, node)
         column = guard_column(self.tests_of(variables), column)
         name = _FOLDS.get(term.name, "")
@@ -176,11 +178,25 @@ class AggregateTrees(RowColumns, ABC):
             # One value has no sample variance: what is divided by 0 is NULL.
             tree = Call("/", (squares, count))
             return Part(Call("sqrt", (tree,)) if root else tree, "float")
+        if kind == "decimal" and name == "sum" and (factor := self.factor_of_sum(given)) is not None:
+            number = self.builder.column(f"CAST(({column}) * {factor} AS BIGINT)", "int")
+            return Part(Aggregate(name, f"c{number}", variables, distinct), "scaled")
         if kind == "decimal":
             kind = "float"
         number = self.builder.column(column, kind)
         made = Aggregate(name, f"c{number}", variables, distinct)
         return Part(made, "float" if name == "avg" and kind == "int" else kind)
+
+    def unscaled(self, tree: Expression) -> Expression:
+        """A whole number of the last digit as a double."""
+        return Call("/", (tree, Constant(10.0 ** (self.builder.scale or 0))))
+
+    def factor_of_sum(self, sql: str) -> int | None:
+        """How many of the last digits make 1, where sums of a decimal column fit 64 bits."""
+        scale, types = self.builder.scale, self.builder.types or {}
+        if scale is None or whole_digits(types[sql]) + scale > MOST_DIGITS_SUMMED:
+            return None
+        return int(10**scale)
 
     def fetch(
         self, term: AggregateTerm, texts: Sequence[str], condition: str | None, variables: tuple[str, ...], node: Any
@@ -256,7 +272,8 @@ class AggregateTrees(RowColumns, ABC):
         total = _add([Call("coalesce", (part.tree, _ZERO)) for part in sums])
         kind = "float" if "float" in {part.kind for part in sums} else sums[0].kind
         if name == "avg":
-            return Part(Call("/", (total, count)), "float" if kind in ("int", "float") else kind)
+            total = self.unscaled(total) if kind == "scaled" else total
+            return Part(Call("/", (total, count)), "float" if kind in ("int", "float", "scaled") else kind)
         return Part(Call("if", (Call(">", (count, _ZERO)), total, _NULL)), kind)
 
     def find_value(self, term: AggregateTerm, value: Part, node: Any) -> Part:

@@ -37,6 +37,7 @@ from patternlake.udfs.measures.row_terms import (
 )
 from patternlake.udfs.measures.seen import CURRENT, LAST, Seen
 from patternlake.udfs.rows.conditions import Call, Expression, Value, columns_of, parts_of
+from patternlake.udfs.rows.decimals import find_scale
 from patternlake.udfs.rows.kernel_columns import BOOLEAN, DOUBLE, INTEGER, MICROSECONDS, RANKS, KernelColumn
 
 _KINDS = {
@@ -73,7 +74,11 @@ CAN_SAY = (
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a condition: its tree and type, and of a value that has a column, which one."""
+    """A part of a condition: its tree and type, and of a value that has a column, which one.
+
+    A decimal is ``decimal`` as a column's value, which can be ranked, and ``scaled`` as a whole number of the last
+    digit, with which can be counted.
+    """
 
     tree: Expression
     kind: str
@@ -87,6 +92,7 @@ class ColumnBuilder:
         self.clause = clause
         self.rows = rows
         self.types = types
+        self.scale = None if types is None else find_scale(types.values())
         self.asked: dict[str, None] = {}
         self.columns: dict[tuple[str, str], int] = {}
         self.group: list[int] = []
@@ -117,6 +123,10 @@ class ColumnBuilder:
     def sql_of(self, column: int) -> str:
         """The expression of a column; nothing of a number that is none."""
         return next((sql for (sql, _), number in self.columns.items() if number == column), "")
+
+    def is_small(self, name: str) -> bool:
+        """Whether a column has integers of 32 bits."""
+        return (self.types or {}).get(self.sql_of(int(name[1:])), "") in ("tinyint", "smallint", "int")
 
     def root(self, column: int) -> int:
         """The column that stands for all that are ranked with one."""
@@ -301,6 +311,7 @@ class RowColumns:
 
 def with_article(kind: str) -> str:
     """A kind with its article."""
+    kind = "decimal" if kind == "scaled" else kind
     return "the variable of a row" if kind == "label" else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 

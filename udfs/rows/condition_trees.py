@@ -44,6 +44,7 @@ from patternlake.udfs.rows.conditions import (
     MatchNumber,
     Value,
 )
+from patternlake.udfs.rows.decimals import whole_number
 from patternlake.udfs.rows.kernel_columns import KernelColumn
 
 _MOST_LITERAL = 1 << 62
@@ -234,7 +235,8 @@ class _Conjunct(AggregateTrees):
             ways = [self.compare("=", node.this, one, node).tree for one in node.expressions]
             return Part(ways[0] if len(ways) == 1 else Call("or", tuple(ways)), "boolean")
         if kind in (exp.Neg, exp.Abs):
-            part = self.number(self.part(node.this), node)
+            inner = self.part(node.this)
+            (part,) = self.exact([inner], node) or [self.number(inner, node)]
             return Part(Call("neg" if kind is exp.Neg else "abs", (part.tree,)), part.kind)
         if kind is exp.Coalesce:
             parts = self.alike([self.part(one) for one in (node.this, *node.expressions)], node)
@@ -338,16 +340,51 @@ class _Conjunct(AggregateTrees):
         """A part as a number; a decimal becomes a double."""
         if part.kind == "decimal":
             return self.cast(part, "double", "float", node)
+        if part.kind == "scaled":
+            return Part(self.unscaled(part.tree), "float")
         if part.kind not in (*NUMBERS, "interval", "null", ""):
             self.fail(f"a number is needed here, not {with_article(part.kind)}", node)
         return part
 
-    def cast(self, part: Part, to: str, kind: str, node: Any) -> Part:
-        """A value cast to another type, in the columns that it is made of."""
+    def exact(self, parts: Sequence[Part], node: Any) -> list[Part] | None:
+        """Numbers as whole numbers of the last digit of decimals; None where none is a decimal, or one may not fit."""
+        if self.builder.scale is None or not {"decimal", "scaled"} & {part.kind for part in parts}:
+            return None
+        made = [self.scaled(part, 10**self.builder.scale, node) for part in parts]
+        found = [part for part in made if part is not None]
+        return found if len(found) == len(parts) else None
+
+    def scaled(self, part: Part, factor: int, node: Any) -> Part | None:
+        """A number as a whole number of the last digit, where it is one that fits."""
+        if part.kind in ("scaled", "null"):
+            return part
+        if part.kind == "decimal":
+            return replace(self.cast(part, "bigint", "int", node, factor=factor), kind="scaled")
+        if isinstance(part.tree, Constant) and part.tree.value is not None:
+            value = whole_number(part.tree.value, factor)
+            return None if value is None else Part(Constant(value), "scaled")
+        if part.kind == "int" and self.is_small(part.tree):
+            return Part(Call("*", (part.tree, Constant(factor))), "scaled")
+        return None
+
+    def is_small(self, tree: Expression) -> bool:
+        """Whether a tree gives integers of 32 bits."""
+        match tree:
+            case MatchNumber() | Aggregate("count"):
+                return True
+            case Value(name, _) | Fetch(name, _) | Aggregate("min" | "max", str(name)):
+                return self.builder.is_small(name)
+            case Call("neg" | "abs", (inner,)):
+                return self.is_small(inner)
+        return False
+
+    def cast(self, part: Part, to: str, kind: str, node: Any, *, factor: int = 1) -> Part:
+        """A value, or so many times a value, cast to another type, in the columns that it is made of."""
         sqls = {f"c{number}": sql for (sql, _), number in self.builder.columns.items()}
 
         def column(name: str) -> str:
-            return f"c{self.builder.column(f'CAST({sqls[name]} AS {to.upper()})', kind)}"
+            sql = sqls[name] if factor == 1 else f"({sqls[name]}) * {factor}"
+            return f"c{self.builder.column(f'CAST({sql} AS {to.upper()})', kind)}"
 
         def recast(tree: Expression) -> Expression:
             match tree:
@@ -393,6 +430,8 @@ class _Conjunct(AggregateTrees):
         if "interval" in kinds or kinds & _TIMES:
             names = " and ".join(with_article(part.kind) for part in (one, two))
             self.fail(f"{operator} of {names} is not known of rows matched", node)
+        if operator in "+-" and (exact := self.exact([one, two], node)) is not None:
+            return Part(Call(operator, tuple(part.tree for part in exact)), "scaled")
         one, two = self.number(one, node), self.number(two, node)
         kind = "float" if operator == "/" or "float" in (one.kind, two.kind) else "int"
         return Part(Call(operator, (one.tree, two.tree)), kind)
@@ -435,10 +474,10 @@ class _Conjunct(AggregateTrees):
         if "" in kinds or not kinds:
             return list(parts)
         if kinds <= NUMBERS:
-            if "decimal" in kinds:
+            if kinds & {"decimal", "scaled"}:
                 if kinds <= {"decimal"} and all(part.column >= 0 or part.kind == "null" for part in parts):
                     return self.rank_together(parts)
-                return [self.number(part, node) for part in parts]
+                return self.exact(parts, node) or [self.number(part, node) for part in parts]
             return list(parts)
         if "string" in kinds and len(kinds) == 2 and (other := (kinds - {"string"}).pop()) in _TIMES:
             return [self.cast(part, other, other, node) if part.kind == "string" else part for part in parts]
