@@ -501,7 +501,7 @@ def test_keys_need_no_keyed_sketch_but_for_the_sketch_alone(lake: SketchLake) ->
         [(1, 3), (2, 4)],
     ]
     (error,) = lake.errors([stream.seq("A ; B", key="a")])
-    assert "key => 'a' with verify => false: the sketch of 'unkeyed' is not keyed" in error
+    assert "key => 'a': the sketch of 'unkeyed' is not keyed" in error
 
 
 def test_a_level_is_asked_of_the_sketch_alone(lake: SketchLake) -> None:

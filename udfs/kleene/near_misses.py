@@ -57,7 +57,7 @@ class Begun:
         return np.where(self.missing == WHOLE, NEVER, self.matches.first_time + within.amount)
 
     def final(
-        self, pattern: KleenePattern, events: Events, moment: Moment | None, sure: BoolArray, *, strict: bool
+        self, pattern: KleenePattern, events: Events, moment: Moment | None, sure: BoolArray, *, policy: str
     ) -> BoolArray:
         """bool[r]: the matches that are, by `sure`, and the near misses that nothing can complete any more.
 
@@ -67,16 +67,36 @@ class Begun:
             As of `finality.final`.
         sure
             bool[r]: which of the rows would be final as whole matches.
-        strict
-            Whether the next event of the partition must be taken.
+        policy
+            As of `finality.final`.
         """
         if moment is None:
             return sure
         over = window_over(pattern, events, moment)[self.matches.first_events]
-        if strict:
+        settled = moment.settled(events)
+        if policy == "strict":
             # Another way than the one that is told may still go on.
-            over |= is_followed(events, moment.settled(events), self.latest)
+            over |= is_followed(events, settled, self.latest)
+        elif len(self.missing):
+            last = self.matches.events[self.matches.event_offsets[1:] - 1]
+            over |= self._awaits_next(pattern, policy) & is_followed(events, settled, last)
         return np.where(self.missing == WHOLE, sure, over)
+
+    def _awaits_next(self, pattern: KleenePattern, policy: str) -> BoolArray:
+        """bool[r]: the near misses that only the event directly behind their last one can carry on.
+
+        Where several ways are tried, or the last operand may take other events, nothing is said.
+        """
+        found = np.zeros(len(self.missing), np.bool_)
+        if len(pattern.linearizations) != 1 or len(pattern.ways) > 1:
+            return found
+        offsets = self.matches.event_offsets
+        last = self.matches.bound_operands[offsets[1:] - 1]
+        for left, right in pattern.linearizations[0].adjacent:
+            if len(left) == len(right) == 1 and pattern.operands[own := next(iter(left))].most == 1:
+                found |= (last == own) & (self.missing == next(iter(right)))
+        # Under skip_till_any an operand behind the first may take another event.
+        return found & (np.diff(offsets) == 1) if policy == "skip_till_any" else found
 
 
 def with_near_misses(

@@ -323,7 +323,7 @@ def _written_with_near_misses(
         truncate=truncate,
     )
     sure = _final(request, begun.matches, events, request.now)
-    sure = begun.final(pattern, events, request.now, sure, strict=request.policy == "strict")
+    sure = begun.final(pattern, events, request.now, sure, policy=request.policy)
     rows = write(begun.matches, given, sure, given.rows_of(first, last))
     return with_missing(
         rows,

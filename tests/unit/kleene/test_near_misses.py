@@ -74,7 +74,7 @@ def told(
     made, rows = begun(text, [known], policy, after_match, repetition)
     given, moment = events_of([known], TYPES), Moment(int(watermark * MINUTE))
     sure = final(pattern, made.matches, given, moment, policy=policy, after_match=after_match)
-    sure = made.final(pattern, given, moment, sure, strict=policy == "strict")
+    sure = made.final(pattern, given, moment, sure, policy=policy)
     name = {event.position: event.name for event in known}
     found = []
     for (_, row), (_, missing), end, past in zip(
@@ -156,6 +156,14 @@ def told(
             ["A1 B2 C3 final", "A4 B5 awaits C until 9 final"],
         ),
         ("A ; B+ ; C", "A1 B2 B3", "skip_till_any", 9, ["A1 B2 B3 awaits C"]),
+        # What must come directly next has not, and nothing else can take its place.
+        ("A , B", "A1 X2 A3", "skip_till_any", 3, ["A1 awaits B final", "A3 awaits B"]),
+        ("A , B", "A1 X2 A3", "skip_till_next", 3, ["A1 awaits B final", "A3 awaits B"]),
+        ("A , B", "A1 X2", "skip_till_next", 1, ["A1 awaits B"]),
+        ("A ; B , C", "A1 B2 X3", "skip_till_next", 3, ["A1 B2 awaits C final"]),
+        ("A ; B , C", "A1 B2 X3", "skip_till_any", 3, ["A1 B2 awaits C"]),
+        ("A+ , B", "A1 X2", "skip_till_next", 2, ["A1 awaits B"]),
+        ("(A | A ; X) , B", "A1 X2", "skip_till_next", 2, ["A1 X2 awaits B"]),
         ("A ; B WITHIN 2 EVENTS", "A1 X2 A3", "skip_till_any", 3, ["A1 awaits B final", "A3 awaits B"]),
         # In events there is no moment, and so many events end it.
         ("A ; B WITHIN 2 EVENTS", "A1 X2 A3", "skip_till_next", 3, ["A1 awaits B final", "A3 awaits B"]),
