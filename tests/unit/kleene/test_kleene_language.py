@@ -181,7 +181,7 @@ def test_all_matches_are_those_of_the_oracle_in_thousands_of_cases(rng: random.R
 
 
 @pytest.mark.slow
-@settings(max_examples=4000)
+@settings(max_examples=2000)
 @given(SEEDED)
 def test_repeated_groups_give_every_choice_that_the_oracle_gives_in_thousands_of_cases(rng: random.Random) -> None:
     check(rng, ANY, events=8, groups=True)
