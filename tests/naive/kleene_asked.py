@@ -66,6 +66,7 @@ class Asked:
         query = parse(text)
         self.scope = Scope(attributes=types or {}, parameters=parameters or {})
         self.events = sorted(events, key=lambda event: (event.time, event.position))
+        self.known_names: dict[tuple[str, int], bool] = {}
         self.within = query.within
         self.pattern = query.pattern
         named = language_operands.number(query)
@@ -105,12 +106,15 @@ class Asked:
 
     def is_named(self, wanted: str, number: int) -> bool:
         """Whether an event has a name, or satisfies the primitive of that name."""
-        event = self.events[number]
-        if wanted in self.defined:
-            root = self.defined[wanted]
-            references = Predicate(root).references
-            return judge(root, {reference: event.column(reference.column) for reference in references}) is True
-        return event.name == wanted
+        if (wanted, number) not in self.known_names:
+            event = self.events[number]
+            found = event.name == wanted
+            if wanted in self.defined:
+                root = self.defined[wanted]
+                columns = {reference: event.column(reference.column) for reference in Predicate(root).references}
+                found = judge(root, columns) is True
+            self.known_names[wanted, number] = found
+        return self.known_names[wanted, number]
 
     def takes(self, name: str, number: int) -> bool:
         """Whether an operand takes an event, by its name or DEFINE alone."""
