@@ -190,11 +190,11 @@ class Translator:
         """A measure over atoms."""
         fields = _find_fields(formula)
 
-        def written(term: Term) -> str:
+        def write(term: Term) -> str:
             name = fields.get(term.span.start)
             return self.term(term) + (f" AS {name}" if name else "")
 
-        return formula.write(written)
+        return formula.write(write)
 
     def name(self, atom: Atom) -> str:
         """The name of an atom, which is new unless there is one like it."""

@@ -313,7 +313,7 @@ class AtomValues:
             best = running_least(_keys(given, falling=atom.name == "max"), groups)
             return given.take(pa.array(best[last], pa.int64(), mask=~some))
         if atom.name == "sum" and pa.types.is_integer(given.type):
-            sums = _sums_between(given.cast(pa.int64()).to_numpy(zero_copy_only=False), count[begin], count[end])
+            sums = _sum_between(given.cast(pa.int64()).to_numpy(zero_copy_only=False), count[begin], count[end])
             if sums is None:
                 raise ArgumentError(
                     f"{shorten(atom.sql)} is beyond BIGINT; write try_sum, which is NULL then, or sum a DECIMAL(38,0)"
@@ -325,7 +325,7 @@ class AtomValues:
         return pa.array(totals, pa.float64(), mask=~some, from_pandas=False)
 
 
-def _sums_between(values: IntArray, begin: IntArray, end: IntArray) -> IntArray | None:
+def _sum_between(values: IntArray, begin: IntArray, end: IntArray) -> IntArray | None:
     """int64[k]: sums of runs of values; None where one is beyond 64 bits."""
     most = max(map(abs, (int(values.min(initial=0)), int(values.max(initial=0)))))
     if most * len(values) >= 1 << 63:

@@ -187,7 +187,7 @@ class AggregateTrees(RowColumns, ABC):
         made = Aggregate(name, f"c{number}", variables, distinct)
         return Part(made, "float" if name == "avg" and kind == "int" else kind)
 
-    def unscaled(self, tree: Expression) -> Expression:
+    def unscale(self, tree: Expression) -> Expression:
         """A whole number of the last digit as a double."""
         return Call("/", (tree, Constant(10.0 ** (self.builder.scale or 0))))
 
@@ -272,7 +272,7 @@ class AggregateTrees(RowColumns, ABC):
         total = _add([Call("coalesce", (part.tree, _ZERO)) for part in sums])
         kind = "float" if "float" in {part.kind for part in sums} else sums[0].kind
         if name == "avg":
-            total = self.unscaled(total) if kind == "scaled" else total
+            total = self.unscale(total) if kind == "scaled" else total
             return Part(Call("/", (total, count)), "float" if kind in ("int", "float", "scaled") else kind)
         return Part(Call("if", (Call(">", (count, _ZERO)), total, _NULL)), kind)
 

@@ -44,7 +44,7 @@ from patternlake.udfs.rows.conditions import (
     MatchNumber,
     Value,
 )
-from patternlake.udfs.rows.decimals import whole_number
+from patternlake.udfs.rows.decimals import MOST_FACTOR, whole_number
 from patternlake.udfs.rows.kernel_columns import KernelColumn
 
 _MOST_LITERAL = 1 << 62
@@ -236,7 +236,7 @@ class _Conjunct(AggregateTrees):
             return Part(ways[0] if len(ways) == 1 else Call("or", tuple(ways)), "boolean")
         if kind in (exp.Neg, exp.Abs):
             inner = self.part(node.this)
-            (part,) = self.exact([inner], node) or [self.number(inner, node)]
+            (part,) = self.scale_all([inner], node) or [self.number(inner, node)]
             return Part(Call("neg" if kind is exp.Neg else "abs", (part.tree,)), part.kind)
         if kind is exp.Coalesce:
             parts = self.alike([self.part(one) for one in (node.this, *node.expressions)], node)
@@ -341,20 +341,20 @@ class _Conjunct(AggregateTrees):
         if part.kind == "decimal":
             return self.cast(part, "double", "float", node)
         if part.kind == "scaled":
-            return Part(self.unscaled(part.tree), "float")
+            return Part(self.unscale(part.tree), "float")
         if part.kind not in (*NUMBERS, "interval", "null", ""):
             self.fail(f"a number is needed here, not {with_article(part.kind)}", node)
         return part
 
-    def exact(self, parts: Sequence[Part], node: Any) -> list[Part] | None:
+    def scale_all(self, parts: Sequence[Part], node: Any) -> list[Part] | None:
         """Numbers as whole numbers of the last digit of decimals; None where none is a decimal, or one may not fit."""
         if self.builder.scale is None or not {"decimal", "scaled"} & {part.kind for part in parts}:
             return None
-        made = [self.scaled(part, 10**self.builder.scale, node) for part in parts]
+        made = [self.scale(part, 10**self.builder.scale, node) for part in parts]
         found = [part for part in made if part is not None]
         return found if len(found) == len(parts) else None
 
-    def scaled(self, part: Part, factor: int, node: Any) -> Part | None:
+    def scale(self, part: Part, factor: int, node: Any) -> Part | None:
         """A number as a whole number of the last digit, where it is one that fits."""
         if part.kind in ("scaled", "null"):
             return part
@@ -363,7 +363,7 @@ class _Conjunct(AggregateTrees):
         if isinstance(part.tree, Constant) and part.tree.value is not None:
             value = whole_number(part.tree.value, factor)
             return None if value is None else Part(Constant(value), "scaled")
-        if part.kind == "int" and self.is_small(part.tree):
+        if part.kind == "int" and factor <= MOST_FACTOR and self.is_small(part.tree):
             return Part(Call("*", (part.tree, Constant(factor))), "scaled")
         return None
 
@@ -430,7 +430,7 @@ class _Conjunct(AggregateTrees):
         if "interval" in kinds or kinds & _TIMES:
             names = " and ".join(with_article(part.kind) for part in (one, two))
             self.fail(f"{operator} of {names} is not known of rows matched", node)
-        if operator in "+-" and (exact := self.exact([one, two], node)) is not None:
+        if operator in "+-" and (exact := self.scale_all([one, two], node)) is not None:
             return Part(Call(operator, tuple(part.tree for part in exact)), "scaled")
         one, two = self.number(one, node), self.number(two, node)
         kind = "float" if operator == "/" or "float" in (one.kind, two.kind) else "int"
@@ -477,7 +477,7 @@ class _Conjunct(AggregateTrees):
             if kinds & {"decimal", "scaled"}:
                 if kinds <= {"decimal"} and all(part.column >= 0 or part.kind == "null" for part in parts):
                     return self.rank_together(parts)
-                return self.exact(parts, node) or [self.number(part, node) for part in parts]
+                return self.scale_all(parts, node) or [self.number(part, node) for part in parts]
             return list(parts)
         if "string" in kinds and len(kinds) == 2 and (other := (kinds - {"string"}).pop()) in _TIMES:
             return [self.cast(part, other, other, node) if part.kind == "string" else part for part in parts]

@@ -12,6 +12,9 @@ _MOST_DIGITS = 17
 MOST_DIGITS_SUMMED = 12
 """Sums of millions of numbers of so many digits fit 64 bits."""
 
+MOST_FACTOR = 10**8
+"""So many times an integer of 32 bits has no more digits than a decimal may have."""
+
 
 def find_scale(types: Iterable[str]) -> int | None:
     """How many digits behind the point all decimals of some types have at most; None where that makes one too long.

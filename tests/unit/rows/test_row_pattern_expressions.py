@@ -252,6 +252,7 @@ def test_differences_of_rows_are_computed_by_spark_where_it_can() -> None:
         ("day = a.day", {"day": "microseconds"}),
         ("fee * a.fee > 1", {"CAST(fee AS DOUBLE)": "double"}),
         ("fee - a.fee > rate", {"CAST((fee) * 100 AS BIGINT)": "integer", "rate": "double"}),
+        ("fee - a.fee > count(*)", {"CAST((fee) * 100 AS BIGINT)": "integer"}),
         ("fee - a.fee > 0.001", {"CAST((fee) * 100 AS BIGINT)": "integer"}),
         ("max(fee) - min(a.fee) > 1", {"CAST((fee) * 100 AS BIGINT)": "integer"}),
         ("coalesce(LAST(a.fee, 1), fee) + 1 > a.fee", {"CAST((fee) * 100 AS BIGINT)": "integer"}),
@@ -263,6 +264,13 @@ def test_differences_of_rows_are_computed_by_spark_where_it_can() -> None:
 )
 def test_columns_say_how_they_come_to_the_kernel(condition: str, encodings: Mapping[str, str]) -> None:
     assert {column.sql: column.encoding for column in kernel(condition).columns} == encodings
+
+
+def test_integers_beside_decimals_are_scaled_only_where_they_fit_64_bits() -> None:
+    assert f"Constant(value={10**2})" in repr(kernel("fee - a.fee > price").conditions["b"])
+    wide = kernel("fee - a.fee > price", {"fee": "decimal(17,16)"}).conditions["b"]
+    assert f"Constant(value={10**16})" not in repr(wide)
+    assert f"Constant(value={1e16})" in repr(wide)
 
 
 def test_days_and_casts_of_several_rows() -> None:

@@ -50,21 +50,7 @@ _BEGINNINGS = ("PARTITION BY", "ORDER BY", "ONE ROW", "ALL ROWS", "AFTER MATCH",
 _WINDOWS = ("INITIAL", "SEEK")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _NO_OPERAND = {
-    "AND",
-    "AS",
-    "OR",
-    "NOT",
-    "IN",
-    "LIKE",
-    "RLIKE",
-    "BETWEEN",
-    "IS",
-    "CASE",
-    "WHEN",
-    "THEN",
-    "ELSE",
-    "BY",
-    "DIV",
+    *("AND", "AS", "BETWEEN", "BY", "CASE", "DIV", "ELSE", "IN", "IS", "LIKE", "NOT", "OR", "RLIKE", "THEN", "WHEN"),
 }
 """Words behind which an operand stands, so that the next word is a column whatever it is."""
 
