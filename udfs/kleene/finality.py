@@ -4,26 +4,33 @@ Source: SPEC section 3, ``final``. Events that may still come stand behind all t
 at or below the watermark, which are a prefix of the stream in the order of (time, position). So a match whose events
 are settled changes only
 
-- where a last ``+`` or ``*`` can still take an event, which ends with the window of its first event;
-- where its start gives way to a match of another linearization, which ends there, too;
-- where something must be absent behind it, until its deadline, or the end of that window, has passed;
+- where a last operand that grows can still take an event: it has not as many as it may have, no event behind it, and
+  has met no end of its own (UNTIL); under ``strict``, until another event is settled directly behind the match; always
+  until the window of its first event ends;
+- where its start gives way to a match of a way that is tried earlier, which goes on until that window ends, or, under
+  ``strict``, until an event is settled behind what it has taken that it did not take; where every choice of how many
+  is asked for and the search goes on behind a match, also where its start may have further ones;
+- where something must be absent behind it, until a deadline, or the end of that window, has passed;
 - under ``past_last``, ``first b`` and ``last b``, where a start before it that has no match yet may still get one that
   goes over it. A start that lies between the first event of a match and where the search goes on has none of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events
-from patternlake.udfs.kleene.events import stream_of
+from patternlake.udfs.kleene.events import Stream, stream_of
 from patternlake.udfs.kleene.kernels.bindings import Matches
+from patternlake.udfs.kleene.kernels.scanning import last_taken, rank_ways
 from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.ways import Way
 from patternlake.udfs.partitions import ranks
 from patternlake.udfs.policies import operand_after, resumes
 
@@ -51,16 +58,22 @@ class Moment:
         return below if self.position is None else below & (events.positions <= self.position)
 
 
-def ends_with_window(pattern: KleenePattern, policy: str) -> bool:
-    """Whether a match whose events are settled may change as long as the window of its first event is open."""
-    return pattern.open_end or (policy != "skip_till_any" and pattern.rivalling)
+def ends_with_window(pattern: KleenePattern, policy: str, *, resumes: bool) -> bool:
+    """Whether a match whose events are settled may change as long as the window of its first event is open.
+
+    With `resumes` further matches of its start count as a change: all of them together say where the search goes on.
+    """
+    # Where every choice of how many is asked for, more events make more matches of a start, and change none.
+    apart = pattern.every and not resumes
+    tried = pattern.linearizations if apart else pattern.ways
+    return bool(pattern.growing_ends and not apart) or (policy != "skip_till_any" and len(tried) > 1)
 
 
 def waits(pattern: KleenePattern, policy: str, *, resumes: bool) -> frozenset[int]:
     """Microseconds from an event of a match, or of what comes before one, after which the match may become final."""
     found = {part.deadline.high + 1 for part in pattern.conditions if part.deadline and part.deadline.high is not None}
     within = pattern.within
-    open_ = resumes or ends_with_window(pattern, policy) or any(not gap.right for gap in pattern.gaps)
+    open_ = resumes or ends_with_window(pattern, policy, resumes=False) or any(not gap.right for gap in pattern.gaps)
     if within is not None and not within.counted and open_:
         found.add(within.amount)
     return frozenset(found)
@@ -94,23 +107,57 @@ def final(
         return np.zeros(len(matches), np.bool_)
     settled = moment.settled(events)
     expired = _is_expired(pattern, events, moment, settled)
-    own = expired[matches.first_events] if ends_with_window(pattern, policy) else settled[matches.last_events]
-    own = own & absences_over(pattern, matches, events, moment, settled, expired)
-    if not resumes(policy, after_match):
-        return np.asarray(own)
     first, key = matches.first_events, matches.key
+    own = settled[matches.last_events] & absences_over(pattern, matches, events, moment, settled, expired)
+    ways = _Ways(pattern, events, settled, strict=policy == "strict")
+    resuming = resumes(policy, after_match)
+    inside = np.flatnonzero(own & ~expired[first])
+    if ends_with_window(pattern, policy, resumes=resuming) and len(inside):
+        bound = _Bound(pattern, matches.take(inside), events)
+        grows = np.full(len(inside), resuming) if pattern.every else _may_grow(bound, ways)
+        own[inside] = ~(grows if policy == "skip_till_any" else _may_go_on(bound, ways, grows))
+    if not resuming:
+        return np.asarray(own)
     depth = np.zeros(len(events) + 1, np.int64)
     np.add.at(depth, first, 1)
     np.add.at(depth, _rows_resumed_at(matches, after_match), -1)
-    stream = stream_of(pattern, events)
-    starts = np.zeros(len(events), np.bool_)
-    for operand in pattern.beginnings:
-        starts[stream.source[stream.members[operand]]] = True
-    waiting = np.flatnonzero(starts & ~expired & (np.cumsum(depth)[:-1] == 0))
+    open_ = ~expired & (np.cumsum(depth)[:-1] == 0)
+    waiting = np.flatnonzero(np.logical_or.reduce([ways.going_on(way, open_) for way in pattern.ways]))
     blocked = np.full(int(events.keys.max(initial=0)) + 1, len(events), np.int64)
     np.minimum.at(blocked, events.keys[waiting], waiting)
     np.minimum.at(blocked, key[~own], first[~own])
     return np.asarray(own & (first < blocked[key]))
+
+
+def _may_grow(bound: _Bound, ways: _Ways) -> BoolArray:
+    """bool[r]: the matches that an event may still join at their end."""
+    pattern = bound.pattern
+    found = np.zeros(len(bound.matches), np.bool_)
+    for linearization, operand in pattern.growing_ends:
+        grows = bound.may_be_of(linearization) & (bound.counts(operand) < (pattern.operands[operand].most or NEVER))
+        if behind := linearization.behind(operand):
+            grows &= bound.extreme(behind, last=True) < 0
+        if pattern.operands[operand].until:
+            grows &= ~ways.are_ended(operand, bound.extreme((operand,), last=False))
+        found |= grows
+    return found
+
+
+def _may_go_on(bound: _Bound, ways: _Ways, grows: BoolArray) -> BoolArray:
+    """bool[r]: the matches that may still grow in their own way, or give way to one that is tried earlier.
+
+    Under ``strict`` a way also ends where an event was not taken; a round at hand may have taken some behind the match.
+    """
+    first, tried = bound.matches.first_events, rank_ways(bound.pattern)
+    rank = bound.ranks(tried)
+    found = np.zeros(len(first), np.bool_) if ways.strict else grows.copy()
+    for way, own in zip(bound.pattern.ways, tried, strict=True):
+        asked = ~found & ((rank > own) | (grows & (rank == own)))
+        starts = np.zeros(len(bound.events), np.bool_)
+        starts[first[asked]] = True
+        if starts.any():
+            found |= asked & ways.going_on(way, starts)[first]
+    return found
 
 
 def _rows_resumed_at(matches: Matches, after_match: str) -> IntArray:
@@ -167,17 +214,17 @@ def absences_over(
 def _find_ended(bound: _Bound, negated: int, rows: IntArray, moment: Moment, expired: BoolArray) -> BoolArray:
     """bool[k]: the rows for which no event of a negated operand can come any more."""
     pattern, events = bound.pattern, bound.events
-    deadline = np.full(len(rows), NEVER)
+    ended, has_own = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
     for condition in pattern.conditions:
         one = condition.deadline
-        if one is None or not one.own or one.high is None or condition.absent != (negated,):
+        if one is None or one.high is None or condition.absent != (negated,):
             continue
         # It counts from the first of the kept events, and is the first moment that lies outside.
         event = bound.extreme((one.operand,), last=False)[rows]
         known = np.flatnonzero(event < NEVER)
-        deadline[known] = np.minimum(deadline[known], events.times[event[known]] + one.high + 1)
-    ended = deadline <= moment.watermark
-    return np.where(deadline < NEVER, ended, expired[bound.matches.first_events[rows]])
+        ended[known] |= events.times[event[known]] + one.high + 1 <= moment.watermark
+        has_own[known] |= one.own
+    return ended | (expired[bound.matches.first_events[rows]] & ~has_own)
 
 
 def window_over(pattern: KleenePattern, events: Events, moment: Moment) -> BoolArray:
@@ -193,6 +240,53 @@ def is_followed(events: Events, settled: BoolArray, last: IntArray) -> BoolArray
     return np.asarray(ordinals[last] < greatest[events.keys[last]])
 
 
+class _Ways:
+    """What the ways of a pattern may still take.
+
+    Attributes
+    ----------
+    settled
+        bool[n]: the events that no later one could come before.
+    strict
+        Whether a way must take each event.
+    """
+
+    def __init__(self, pattern: KleenePattern, events: Events, settled: BoolArray, *, strict: bool) -> None:
+        self.pattern, self.events, self.settled, self.strict = pattern, events, settled, strict
+
+    @cached_property
+    def stream(self) -> Stream:
+        """The events by operand."""
+        return stream_of(self.pattern, self.events)
+
+    def going_on(self, way: Way, starts: BoolArray) -> BoolArray:
+        """bool[n]: those of some events that a way begins with and may go on from."""
+        stream = self.stream
+        begins = np.zeros(len(stream), np.bool_)
+        for operand in way.beginnings:
+            begins[stream.members[operand]] = True
+        begins &= starts[stream.source]
+        if self.strict and begins.any():
+            last = last_taken(self.pattern, way, stream, begins, strict=True)
+            begins = last >= 0
+            begins[begins] = ~is_followed(self.events, self.settled, stream.source[last[begins]])
+        found = np.zeros(len(self.events), np.bool_)
+        found[stream.source[begins]] = True
+        return found
+
+    def are_ended(self, operand: int, first: IntArray) -> BoolArray:
+        """bool[k]: whether UNTIL has ended what an operand takes from its first event on; `NEVER` where it has none."""
+        keys = self.events.keys
+        rows = np.sort(self.stream.source[self.stream.endings[operand]])
+        rows = rows[self.settled[rows]]
+        known = np.flatnonzero(first < NEVER)
+        behind = np.searchsorted(rows, first[known], side="right")
+        known, behind = known[behind < len(rows)], behind[behind < len(rows)]
+        found = np.zeros(len(first), np.bool_)
+        found[known] = keys[rows[behind]] == keys[first[known]]
+        return found
+
+
 class _Bound:
     """Which events the operands of matches have."""
 
@@ -206,6 +300,22 @@ class _Bound:
         found = np.full(len(self.matches), -1 if last else NEVER, np.int64)
         (np.maximum if last else np.minimum).at(found, self.match[own], self.matches.events[own])
         return found
+
+    def counts(self, operand: int) -> IntArray:
+        """int64[r]: how many events an operand has."""
+        return np.bincount(self.match[self.matches.bound_operands == operand], minlength=len(self.matches))
+
+    def ranks(self, tried: Sequence[int]) -> IntArray:
+        """int64[r]: of the ways that may have given each match, by its operands, when the last one is tried."""
+        operands = self.matches.bound_operands.astype(np.uint64)
+        taken = np.bitwise_or.reduceat(np.left_shift(np.uint64(1), operands), self.matches.event_offsets[:-1])
+        kinds, kind = np.unique(taken, return_inverse=True)
+        last = np.zeros(len(kinds), np.int64)
+        for way, rank in zip(self.pattern.ways, tried, strict=True):
+            may, must = (np.uint64(sum(1 << one for one in each)) for each in (way.operands, way.needed))
+            fits = (kinds & ~may == 0) & (kinds & must == must)
+            last[fits] = np.maximum(last[fits], rank)
+        return last[kind]
 
     def may_be_of(self, linearization: Linearization) -> BoolArray:
         """bool[r]: the matches that a linearization may have given, by their operands and the order of these."""

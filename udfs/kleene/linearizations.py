@@ -93,6 +93,10 @@ class Linearization:
     adjacent: tuple[Adjacent, ...]
     stages: tuple[tuple[int, ...], ...]
 
+    def behind(self, operand: int) -> frozenset[int]:
+        """The operands whose events all come after those of one."""
+        return frozenset(later for earlier, later in self.before if earlier == operand)
+
 
 @dataclass(frozen=True, slots=True)
 class _Part:

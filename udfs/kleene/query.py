@@ -231,23 +231,14 @@ class KleenePattern:
         return found
 
     @property
-    def open_end(self) -> bool:
-        """Whether a match may end in an operand that grows, which later events may still join."""
-        return not self.every and any(
-            self.operands[one].grows
-            and not any(before == one and self.operands[other].always for before, other in linearization.before)
+    def growing_ends(self) -> tuple[tuple[Linearization, int], ...]:
+        """The operands that grow and that a match of a linearization may end in, which later events may still join."""
+        return tuple(
+            (linearization, one)
             for linearization in self.linearizations
             for one in linearization.operands
+            if self.operands[one].grows and not any(self.operands[other].always for other in linearization.behind(one))
         )
-
-    @property
-    def rivalling(self) -> bool:
-        """Whether a match may give way to one of the same start in a way that is tried earlier, and that ends later.
-
-        Under policies that give a start one match at most.
-        """
-        # Where every choice of how many is asked for, what takes none is no way of its own.
-        return len(self.linearizations if self.every else self.ways) > 1
 
     @property
     def ranked(self) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from patternlake.udfs.kleene.finality import Moment
+from patternlake.udfs.kleene.finality import Moment, ends_with_window
 from patternlake.udfs.kleene.query import KleenePattern
 
 
@@ -63,7 +63,7 @@ def reach(pattern: KleenePattern, policy: str) -> int:
     deadlines reach beyond their windows on either side.
     """
     assert pattern.within is not None
-    waits = pattern.open_end or any(not gap.right for gap in pattern.gaps)
+    waits = ends_with_window(pattern, policy, resumes=False) or any(not gap.right for gap in pattern.gaps)
     windows = 2 if (policy == "skip_till_any" and waits) or pattern.looked_at_first else 1
     if pattern.within.counted:
         return windows * max(1, pattern.within.amount - 1)

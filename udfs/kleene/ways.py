@@ -100,6 +100,17 @@ class Way:
         return tuple(step.operand for step in self.root.walk() if step.kind == EVENT)
 
     @property
+    def needed(self) -> frozenset[int]:
+        """Numbers of the operands that have an event in each of its matches."""
+        return frozenset(step.operand for step in self.root.needed())
+
+    @property
+    def beginnings(self) -> frozenset[int]:
+        """Numbers of the operands that the first event of its matches may belong to."""
+        behind = {later for earlier, later in self.order.before if earlier in self.needed}
+        return frozenset(self.operands) - behind
+
+    @property
     def single(self) -> frozenset[int]:
         """Numbers of the operands that take exactly one event."""
         return frozenset(_single(self.root))

@@ -266,6 +266,7 @@ def random_pattern(rng: random.Random, policy: str) -> tuple[str, str | None, st
             text, repetition = drawn.text, drawn.repetition
         else:
             text = Pattern(rng, scan=policy != "skip_till_any", most=3, aggregated=0.5).text
+            repetition = rng.choice(["maximal", "all"]) if policy != "skip_till_any" else "maximal"
         if " WITHIN " in text:
             break
     by = rng.choice([None, "s", "n"])

@@ -24,13 +24,19 @@ begun and is not complete.
 """
 
 
-def first_awaited(root: Step) -> IntArray:
-    """int64[n]: the `EVENT` that each step awaits before it takes anything, or before its next round; `NOTHING` for
-    one that a way takes and that may be left out.
+def first_awaited(root: Step, *, optional: bool = False) -> IntArray:
+    """int64[n]: the `EVENT` that each step awaits before it takes anything, or before its next round.
+
+    Parameters
+    ----------
+    root
+        The steps.
+    optional
+        Whether those are awaited, too, that a way takes and that may be left out; else it is `NOTHING` for them.
     """
     steps = list(root.walk())
     number = {id(step): at for at, step in enumerate(steps)}
-    first = [None if step.optional else _first_needed(step) or _first(step) for step in steps]
+    first = [None if step.optional and not optional else _first_needed(step) or _first(step) for step in steps]
     return np.array([NOTHING if step is None else number[id(step)] for step in first], np.int64)
 
 

@@ -146,6 +146,20 @@ def reached(pattern: KleenePattern, way: Way, stream: Stream, *, strict: bool) -
     return _taken(pattern, way, stream, strict, apart=False, begun=True)
 
 
+def last_taken(pattern: KleenePattern, way: Way, stream: Stream, starts: BoolArray, *, strict: bool) -> IntArray:
+    """int64[m]: the last event that each of some starts takes in a way, whatever must be absent, complete or not; -1
+    for the other events. Events are given by their number in the stream.
+    """
+    scanner = _Scanner(pattern, way, stream, strict, apart=False, begun=True)
+    # What awaits nothing but what may be left out has begun, too.
+    awaits = first_awaited(scanner.steps.root, optional=True)
+    found = np.full(len(stream), -1)
+    for begun in (False, True):
+        rows, _ = scanner.taken(scanner.scan._replace(starts=starts, awaits=awaits, begun=begun))
+        np.maximum.at(found, rows.events[rows.offsets[:-1]], rows.events[rows.offsets[1:] - 1])
+    return found
+
+
 def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apart: bool) -> Rows:
     """The matches of a way whose gaps are free and whose aggregates are as asked."""
     rows, _ = _taken(pattern, way, stream, strict, apart=apart, begun=False)
@@ -163,26 +177,53 @@ def _taken(
     pattern: KleenePattern, way: Way, stream: Stream, strict: bool, *, apart: bool, begun: bool
 ) -> tuple[Rows, IntArray]:
     """What the scans of a way take, and the operand that each awaits; -1 for a match."""
-    numbers = way.operands
-    judged = [part for part in conditions_of(pattern, numbers) if part.negated is None]
-    steps = StepsOfWay(way, every=pattern.every)
-    compared = [comparison_of(part, stream) for part in judged]
-    mask = np.zeros((len(numbers), len(stream)), np.bool_)
-    for place, number in enumerate(numbers):
-        mask[place, stream.members[number]] = True
-    scan = scan_of(steps, stream, mask, [made for made in compared if made is not None], strict, apart, begun)
-    rest = [steps.judged(part) for part, made in zip(judged, compared, strict=True) if made is None]
-    rest += [steps.steering(part) for part in pattern.steering if set(part.operands.values()) <= set(numbers)]
-    most = bindings.MOST_BOUND
-    offsets, events, places, awaited = (
-        judged_scans.scanned(scan, stream, rest, most) if rest or steps.program.every else scanned(scan, most)
-    )
-    if not len(offsets):
-        raise bindings.too_long()
-    # What awaits nothing, -1, stays so.
-    of_step = np.append(steps.program.place, -1)[awaited]
-    missing = np.append(np.array(numbers, np.int64), -1)[of_step]
-    return Rows(offsets, events, np.array(numbers, np.int8)[places]), missing
+    scanner = _Scanner(pattern, way, stream, strict, apart=apart, begun=begun)
+    return scanner.taken(scanner.scan)
+
+
+class _Scanner:
+    """Scans the events of a stream in one way.
+
+    Attributes
+    ----------
+    steps
+        The way.
+    scan
+        It and its events as the kernels take them.
+    """
+
+    def __init__(
+        self, pattern: KleenePattern, way: Way, stream: Stream, strict: bool, *, apart: bool, begun: bool
+    ) -> None:
+        self.numbers = way.operands
+        judged = [part for part in conditions_of(pattern, self.numbers) if part.negated is None]
+        self.steps = StepsOfWay(way, every=pattern.every)
+        compared = [comparison_of(part, stream) for part in judged]
+        mask = np.zeros((len(self.numbers), len(stream)), np.bool_)
+        for place, number in enumerate(self.numbers):
+            mask[place, stream.members[number]] = True
+        known = [made for made in compared if made is not None]
+        self.scan = scan_of(self.steps, stream, mask, known, strict, apart, begun)
+        self.rest = [self.steps.judged(part) for part, made in zip(judged, compared, strict=True) if made is None]
+        self.rest += [
+            self.steps.steering(part) for part in pattern.steering if set(part.operands.values()) <= set(self.numbers)
+        ]
+        self.stream = stream
+
+    def taken(self, scan: Scan) -> tuple[Rows, IntArray]:
+        """What a scan takes, and the operand that each start awaits; -1 for a match."""
+        most, program = bindings.MOST_BOUND, self.steps.program
+        offsets, events, places, awaited = (
+            judged_scans.scanned(scan, self.stream, self.rest, most)
+            if self.rest or program.every
+            else scanned(scan, most)
+        )
+        if not len(offsets):
+            raise bindings.too_long()
+        # What awaits nothing, -1, stays so.
+        of_step = np.append(program.place, -1)[awaited]
+        missing = np.append(np.array(self.numbers, np.int64), -1)[of_step]
+        return Rows(offsets, events, np.array(self.numbers, np.int8)[places]), missing
 
 
 def conditions_of(pattern: KleenePattern, numbers: Collection[int]) -> list[Condition]:
