@@ -156,16 +156,16 @@ class Formula:
         In text order.
     tree
         sqlglot's tree; a call of a term is a column with its place in the text.
-    strings
-        By what stands in the tree in their place, what is written there: strings that sqlglot reads otherwise, with
-        their quotes, and names of functions.
+    written
+        By the mark in the tree, what is written there: strings that sqlglot reads otherwise, with their quotes, and
+        names of functions.
     """
 
     text: str
     span: Span
     terms: tuple[Term, ...]
     tree: Any
-    strings: Mapping[str, str]
+    written: Mapping[str, str]
 
     def write(self, replace: Callable[[Term], str]) -> str:
         """The expression with other text in the place of its terms."""
@@ -176,8 +176,8 @@ class Formula:
         return "".join([*pieces, self.text[at : self.span.end]]).strip()
 
     def unmasked(self, sql: str) -> str:
-        """Text of a part of the tree, with the strings as they are written."""
-        for mark, text in self.strings.items():
+        """Text of a part of the tree, with what is written in the place of its marks."""
+        for mark, text in self.written.items():
             sql = sql.replace(mark, text)
         return sql
 
@@ -264,9 +264,9 @@ class FormulaReader:
         for start, term in calls.items():
             masked[start - span.start : term.span.end - span.start] = _MASK.ljust(term.span.end - start)
         # What is escaped in strings other dialects read otherwise, and sqlglot would write it anew.
-        strings: dict[str, str] = {}
+        written: dict[str, str] = {}
         for at, token in enumerate(tokens):
-            mark, long = chr(_FIRST_MARK + len(strings)), len(token.text)
+            mark, long = chr(_FIRST_MARK + len(written)), len(token.text)
             if token.kind in ("string", "double") and (
                 token.text[0] in "rR" or token.text[0] * 2 in token.text[1:-1] or "\\" in token.text
             ):
@@ -275,13 +275,13 @@ class FormulaReader:
                 mark = mark.ljust(long, "_")
             else:
                 continue
-            strings[mark] = token.text
+            written[mark] = token.text
             if "".join(masked[token.start - span.start : token.end - span.start]) == token.text:  # not in a call
                 masked[token.start - span.start : token.end - span.start] = mark
         tree = self.parse("".join(masked), span)
         columns = self.columns_in(tree, span, calls)
         terms = tuple(sorted([*calls.values(), *columns], key=lambda term: term.span.start))
-        return Formula(self.text, span, terms, tree, strings)
+        return Formula(self.text, span, terms, tree, written)
 
     def parse(self, masked: str, span: Span) -> Any:
         """The SQL parser's tree."""
