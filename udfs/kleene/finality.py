@@ -19,22 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events
-from patternlake.udfs.kleene.events import Stream, stream_of
 from patternlake.udfs.kleene.kernels.bindings import Matches
-from patternlake.udfs.kleene.kernels.scanning import last_taken, rank_ways
+from patternlake.udfs.kleene.kernels.scanning import rank_ways
 from patternlake.udfs.kleene.linearizations import Linearization
+from patternlake.udfs.kleene.open_ways import NEVER, OpenWays, is_followed
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.ways import Way
 from patternlake.udfs.partitions import ranks
 from patternlake.udfs.policies import operand_after, resumes
-
-NEVER = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -109,7 +105,7 @@ def final(
     expired = _is_expired(pattern, events, moment, settled)
     first, key = matches.first_events, matches.key
     own = settled[matches.last_events] & absences_over(pattern, matches, events, moment, settled, expired)
-    ways = _Ways(pattern, events, settled, strict=policy == "strict")
+    ways = OpenWays(pattern, events, settled, strict=policy == "strict")
     resuming = resumes(policy, after_match)
     inside = np.flatnonzero(own & ~expired[first])
     if ends_with_window(pattern, policy, resumes=resuming) and len(inside):
@@ -129,7 +125,7 @@ def final(
     return np.asarray(own & (first < blocked[key]))
 
 
-def _may_grow(bound: _Bound, ways: _Ways) -> BoolArray:
+def _may_grow(bound: _Bound, ways: OpenWays) -> BoolArray:
     """bool[r]: the matches that an event may still join at their end."""
     pattern = bound.pattern
     found = np.zeros(len(bound.matches), np.bool_)
@@ -143,7 +139,7 @@ def _may_grow(bound: _Bound, ways: _Ways) -> BoolArray:
     return found
 
 
-def _may_go_on(bound: _Bound, ways: _Ways, grows: BoolArray) -> BoolArray:
+def _may_go_on(bound: _Bound, ways: OpenWays, grows: BoolArray) -> BoolArray:
     """bool[r]: the matches that may still grow in their own way, or give way to one that is tried earlier.
 
     Under ``strict`` a way also ends where an event was not taken; a round at hand may have taken some behind the match.
@@ -230,61 +226,6 @@ def _find_ended(bound: _Bound, negated: int, rows: IntArray, moment: Moment, exp
 def window_over(pattern: KleenePattern, events: Events, moment: Moment) -> BoolArray:
     """bool[n]: the events whose window no later event can lie in."""
     return _is_expired(pattern, events, moment, moment.settled(events))
-
-
-def is_followed(events: Events, settled: BoolArray, last: IntArray) -> BoolArray:
-    """bool[k]: the events directly behind which another one is settled."""
-    ordinals = ranks(events.keys) if events.ordinals is None else events.ordinals
-    greatest = np.full(int(events.keys.max(initial=0)) + 1, -1, np.int64)
-    np.maximum.at(greatest, events.keys[settled], ordinals[settled])
-    return np.asarray(ordinals[last] < greatest[events.keys[last]])
-
-
-class _Ways:
-    """What the ways of a pattern may still take.
-
-    Attributes
-    ----------
-    settled
-        bool[n]: the events that no later one could come before.
-    strict
-        Whether a way must take each event.
-    """
-
-    def __init__(self, pattern: KleenePattern, events: Events, settled: BoolArray, *, strict: bool) -> None:
-        self.pattern, self.events, self.settled, self.strict = pattern, events, settled, strict
-
-    @cached_property
-    def stream(self) -> Stream:
-        """The events by operand."""
-        return stream_of(self.pattern, self.events)
-
-    def going_on(self, way: Way, starts: BoolArray) -> BoolArray:
-        """bool[n]: those of some events that a way begins with and may go on from."""
-        stream = self.stream
-        begins = np.zeros(len(stream), np.bool_)
-        for operand in way.beginnings:
-            begins[stream.members[operand]] = True
-        begins &= starts[stream.source]
-        if self.strict and begins.any():
-            last = last_taken(self.pattern, way, stream, begins, strict=True)
-            begins = last >= 0
-            begins[begins] = ~is_followed(self.events, self.settled, stream.source[last[begins]])
-        found = np.zeros(len(self.events), np.bool_)
-        found[stream.source[begins]] = True
-        return found
-
-    def are_ended(self, operand: int, first: IntArray) -> BoolArray:
-        """bool[k]: whether UNTIL has ended what an operand takes from its first event on; `NEVER` where it has none."""
-        keys = self.events.keys
-        rows = np.sort(self.stream.source[self.stream.endings[operand]])
-        rows = rows[self.settled[rows]]
-        known = np.flatnonzero(first < NEVER)
-        behind = np.searchsorted(rows, first[known], side="right")
-        known, behind = known[behind < len(rows)], behind[behind < len(rows)]
-        found = np.zeros(len(first), np.bool_)
-        found[known] = keys[rows[behind]] == keys[first[known]]
-        return found
 
 
 class _Bound:

@@ -17,13 +17,14 @@ from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.beginnings import WHOLE, beginnings_of, choose_furthest, gaps_at
 from patternlake.udfs.kleene.events import Stream, stream_of
-from patternlake.udfs.kleene.finality import Moment, is_followed, window_over
+from patternlake.udfs.kleene.finality import Moment, window_over
 from patternlake.udfs.kleene.kernels import bindings, scanning
 from patternlake.udfs.kleene.kernels.bindings import Matches, Rows
 from patternlake.udfs.kleene.kernels.gaps import free_of_negated
 from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.kernels.keeping import Keeper
 from patternlake.udfs.kleene.kernels.scanning import collected_rows, conditions_of, layout_of_way
+from patternlake.udfs.kleene.open_ways import OpenWays, awaits_next, is_followed
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.ways import EVENT, THEN, Step, Way
 
@@ -41,13 +42,10 @@ class Begun:
         r rows.
     missing
         int64[r]: number of the operand that each awaits; `WHOLE` for a whole match.
-    latest
-        int64[r]: the last event that its start has taken in any way, a row of `Events`.
     """
 
     matches: Matches
     missing: IntArray
-    latest: IntArray
 
     def deadlines(self, pattern: KleenePattern) -> IntArray:
         """int64[r]: microseconds from which on it is too late; `NEVER` without a window in time, or for a match."""
@@ -72,31 +70,22 @@ class Begun:
         """
         if moment is None:
             return sure
-        over = window_over(pattern, events, moment)[self.matches.first_events]
+        first = self.matches.first_events
+        over = window_over(pattern, events, moment)[first]
         settled = moment.settled(events)
-        if policy == "strict":
-            # Another way than the one that is told may still go on.
-            over |= is_followed(events, settled, self.latest)
-        elif len(self.missing):
-            last = self.matches.events[self.matches.event_offsets[1:] - 1]
-            over |= self._awaits_next(pattern, policy) & is_followed(events, settled, last)
+        if policy == "skip_till_any":
+            # An operand behind the first may take another event.
+            at = np.flatnonzero(np.diff(self.matches.event_offsets) == 1)
+            if len(pattern.linearizations) == 1:
+                (order,) = pattern.linearizations
+                next_ = awaits_next(pattern, order, self.matches.bound_operands[at], self.missing[at])
+                over[at] |= next_ & is_followed(events, settled, first[at])
+        else:
+            ways = OpenWays(pattern, events, settled, strict=policy == "strict")
+            asked = np.zeros(len(events), np.bool_)
+            asked[first[self.missing != WHOLE]] = True
+            over |= ~np.logical_or.reduce([ways.going_on(way, asked) for way in pattern.ways])[first]
         return np.where(self.missing == WHOLE, sure, over)
-
-    def _awaits_next(self, pattern: KleenePattern, policy: str) -> BoolArray:
-        """bool[r]: the near misses that only the event directly behind their last one can carry on.
-
-        Where several ways are tried, or the last operand may take other events, nothing is said.
-        """
-        found = np.zeros(len(self.missing), np.bool_)
-        if len(pattern.linearizations) != 1 or len(pattern.ways) > 1:
-            return found
-        offsets = self.matches.event_offsets
-        last = self.matches.bound_operands[offsets[1:] - 1]
-        for left, right in pattern.linearizations[0].adjacent:
-            if len(left) == len(right) == 1 and pattern.operands[own := next(iter(left))].most == 1:
-                found |= (last == own) & (self.missing == next(iter(right)))
-        # Under skip_till_any an operand behind the first may take another event.
-        return found & (np.diff(offsets) == 1) if policy == "skip_till_any" else found
 
 
 def with_near_misses(
@@ -137,7 +126,7 @@ def with_near_misses(
     if policy == "skip_till_any":
         wanted = np.ones(len(events), np.bool_) if begins is None else begins
         rows, awaited = choose_furthest(pattern, stream, wanted)
-        begun = _Reached(rows, awaited, rows.events[rows.offsets[1:] - 1])
+        begun = _Reached(rows, awaited)
     else:
         done = np.zeros(len(events), np.bool_) if begins is None else ~begins
         done[found.first_events] = True
@@ -154,9 +143,9 @@ def with_near_misses(
     names = [pattern.operands[number].name for number in pattern.positive]
     rows, total = keeper.result()
     made = bindings.answer(names, pattern.positive, rows, events, total)
-    missing, latest = np.full(len(events), WHOLE), np.zeros(len(events), np.int64)
-    missing[begun.starts], latest[begun.starts] = begun.awaited, begun.latest
-    return Begun(made, missing[made.first_events], latest[made.first_events])
+    missing = np.full(len(events), WHOLE)
+    missing[begun.starts] = begun.awaited
+    return Begun(made, missing[made.first_events])
 
 
 @dataclass(frozen=True)
@@ -169,13 +158,10 @@ class _Reached:
         r rows, of events by row of `Events`.
     awaited
         int64[r]: the operand that each awaits.
-    latest
-        int64[r]: as of `Begun`.
     """
 
     rows: Rows
     awaited: IntArray
-    latest: IntArray
 
     @property
     def starts(self) -> IntArray:
@@ -203,9 +189,7 @@ def _furthest(pattern: KleenePattern, events: Events, stream: Stream, done: Bool
         columns.append((came, np.full(len(rows), number), awaited))
     rows = bindings.stacked(parts)
     came, rank, awaited = (np.concatenate([column[at] for column in columns]) for at in range(3))
-    first, last = rows.events[rows.offsets[:-1]], rows.events[rows.offsets[1:] - 1]
-    latest = np.full(len(events), WHOLE)
-    np.maximum.at(latest, first, last)
+    first = rows.events[rows.offsets[:-1]]
     places = np.arange(len(rows), dtype=np.int64)
     in_order, _ = bindings.sort_rows(
         places, events.keys[first], rows.offsets, events.positions[rows.events], rows.operands
@@ -214,7 +198,7 @@ def _furthest(pattern: KleenePattern, events: Events, stream: Stream, done: Bool
     keys: list[IntArray] = [-awaited, -np.diff(rows.offsets), rank, -came, first]
     order = in_order[np.lexsort([key[in_order] for key in keys])]
     chosen = order[np.append(True, np.diff(first[order]) != 0)[: len(order)]]
-    return _Reached(rows.take(chosen), awaited[chosen], latest[first[chosen]])
+    return _Reached(rows.take(chosen), awaited[chosen])
 
 
 def _starts(rows: Rows, stream: Stream) -> IntArray:

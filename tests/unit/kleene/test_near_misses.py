@@ -114,6 +114,10 @@ def told(
         ("3 OF (C AS c, C AS d, A AS a)", "C1", "skip_till_next", 2, ["C1 awaits d"]),
         # Of several ways the one that came furthest.
         ("(A ; D) | (A ; B ; C) WITHIN 9 MIN", "A1 B2", "skip_till_next", 3, ["A1 B2 awaits C until 10"]),
+        # None of several ways can go on, or one of them can.
+        ("(A , B) | (A , C)", "A1 X2", "skip_till_next", 3, ["A1 awaits B final"]),
+        ("(A , B) | (A ; C)", "A1 X2", "skip_till_next", 3, ["A1 awaits B"]),
+        ("A , (B & C) WITHIN 9 MIN", "A1 X2", "skip_till_next", 3, ["A1 awaits B until 10 final"]),
         # What is ruled out awaits nothing, at the end or on the way.
         ("A ; !X ; B WITHIN 9 MIN", "A1 X2 B3 A4 X5", "skip_till_next", 5, []),
         ("A ; B ; !C WITHIN 9 MIN", "A1 B2 C3 A4 B5", "skip_till_next", 5, ["A4 B5"]),

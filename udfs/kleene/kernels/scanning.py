@@ -146,18 +146,23 @@ def reached(pattern: KleenePattern, way: Way, stream: Stream, *, strict: bool) -
     return _taken(pattern, way, stream, strict, apart=False, begun=True)
 
 
-def last_taken(pattern: KleenePattern, way: Way, stream: Stream, starts: BoolArray, *, strict: bool) -> IntArray:
-    """int64[m]: the last event that each of some starts takes in a way, whatever must be absent, complete or not; -1
-    for the other events. Events are given by their number in the stream.
+def taken_from(
+    pattern: KleenePattern, way: Way, stream: Stream, starts: BoolArray, *, strict: bool
+) -> tuple[Rows, IntArray]:
+    """What each of some starts takes in a way, whatever must be absent, complete or not; an event that the way cannot
+    begin with takes nothing. Events are given by their number in the stream.
+
+    Returns
+    -------
+    (Rows, int64[r])
+        And the operand that each awaits; -1 for a complete one.
     """
     scanner = _Scanner(pattern, way, stream, strict, apart=False, begun=True)
     # What awaits nothing but what may be left out has begun, too.
     awaits = first_awaited(scanner.steps.root, optional=True)
-    found = np.full(len(stream), -1)
-    for begun in (False, True):
-        rows, _ = scanner.taken(scanner.scan._replace(starts=starts, awaits=awaits, begun=begun))
-        np.maximum.at(found, rows.events[rows.offsets[:-1]], rows.events[rows.offsets[1:] - 1])
-    return found
+    scans = [scanner.scan._replace(starts=starts, awaits=awaits, begun=begun) for begun in (False, True)]
+    rows, awaited = zip(*map(scanner.taken, scans), strict=True)
+    return bindings.stacked(rows), np.concatenate(awaited)
 
 
 def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apart: bool) -> Rows:
