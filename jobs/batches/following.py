@@ -13,7 +13,8 @@ from patternlake.delta_tables.batches.batch import Batch
 from patternlake.delta_tables.batches.object_state import load_object_state
 from patternlake.delta_tables.batches.resume import wrote_nothing
 from patternlake.delta_tables.committing.database import Database
-from patternlake.delta_tables.schema import documents
+from patternlake.delta_tables.gathering.snapshots import earliest_event
+from patternlake.delta_tables.schema import documents, timestamps
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.jobs.batches.summary import Summary
 from patternlake.udfs.errors import StateError
@@ -186,4 +187,34 @@ def refuse_changes(
         raise StateError(
             f"{job} {name!r}: the configuration has changed since the last batch ({told}); "
             "what is kept would not fit together with what comes: run it with --rebuild, or take the change back"
+        )
+
+
+def refuse_earlier_events(db: Database, job: str, name: str, stream: Publication, last: Publication | None) -> None:
+    """Refuse a stream that took an event of a time up to which a job has taken all events.
+
+    Parameters
+    ----------
+    db, job, name
+        The open database, and which object.
+    stream
+        The publication of its stream.
+    last
+        The publication that it goes on from; None: it starts anew.
+
+    Raises
+    ------
+    StateError
+        There is such an event.
+    """
+    if last is None or last.watermark is None:
+        return
+    earliest = timestamps.from_micros(
+        earliest_event(db.state, stream.object_id, int(last.source["ingest_batch"]), stream.batch_id)
+    )
+    if earliest is not None and earliest < last.watermark:
+        raise StateError(
+            f"{job} {name!r}: the stream {stream.object!r} took an event at {timestamps.show_moment(earliest)}, as its "
+            "allowed_lateness was none, after all up to "
+            f"{timestamps.show_moment(last.watermark)} had been read; run it with --rebuild"
         )

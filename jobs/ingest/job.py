@@ -370,12 +370,14 @@ class _Run:
             tie_count = evaluated.rows.count_ties()
             write(batch, evaluated.rows, self.columns, bad_files)
         last = _later(good.greatest, None if before is None else before.state.get("max_time"))
+        settled = self._settled(last, before)
+        watermark = settled if self.stream.allowed_lateness is not None else None
         publication = batch.publish(
             rows_in=rows_in,
             rows_out=good.rows,
             rows_quarantined=refused,
-            watermark=self._watermark(last, before),
-            state={"max_time": last},
+            watermark=timestamps.from_micros(watermark),
+            state={"max_time": last, "settled": settled},
             source_from=first,
             source_to=first + good.rows,
         )
@@ -405,13 +407,15 @@ class _Run:
         """What a batch amounts to, without late rows where these are going to be taken in."""
         return {reason: total for reason, total in found.items() if self.backfill is None or reason != LATE}
 
-    def _watermark(self, last: int | None, before: Publication | None) -> Any:
+    def _settled(self, last: int | None, before: Publication | None) -> int | None:
+        """The greatest watermark so far, in microseconds; while there is no allowed lateness, the one of before."""
         lateness = self.stream.allowed_lateness
-        if lateness is None or last is None:
-            return None
-        mark = timestamps.from_micros(max(FIRST_MICROS, last - lateness // timedelta(microseconds=1)))
-        former = None if before is None else before.watermark
-        return mark if former is None else max(mark, former)  # type: ignore[type-var]
+        marks = [] if before is None else [before.state.get("settled")]
+        if before is not None and before.watermark is not None:
+            marks.append(timestamps.to_micros(before.watermark))
+        if lateness is not None and last is not None:
+            marks.append(max(FIRST_MICROS, last - lateness // timedelta(microseconds=1)))
+        return max((mark for mark in marks if mark is not None), default=None)
 
     def _check_adopted(self, batch: Batch, epoch: int, source_to: int) -> None:
         found = batch.source

@@ -16,7 +16,7 @@ from patternlake.delta_tables.batches import phases
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.gathering.event_ranks import dealing_of
 from patternlake.delta_tables.gathering.gather import Deal, collect, deal
-from patternlake.delta_tables.gathering.snapshots import Snapshot, earliest_event
+from patternlake.delta_tables.gathering.snapshots import Snapshot
 from patternlake.delta_tables.schema import documents, timestamps
 from patternlake.delta_tables.spark.measure_columns import check_measures
 from patternlake.delta_tables.spark.told_by_tasks import FromTasks, Gathered, Observed, add_up
@@ -26,13 +26,13 @@ from patternlake.delta_tables.tables.pattern_state import keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs.batches.contexts import in_own_session_when_needed
-from patternlake.jobs.batches.following import Work, follow, next_batch
+from patternlake.jobs.batches.following import Work, follow, next_batch, refuse_earlier_events
 from patternlake.jobs.batches.made_rows import keep
 from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import PatternConfiguration
 from patternlake.jobs.patterns.carried import carried_after
 from patternlake.jobs.patterns.here import MATCHES, STATE, FewEvents, Found
-from patternlake.udfs.errors import ConfigurationError, StateError
+from patternlake.udfs.errors import ConfigurationError
 from patternlake.udfs.kleene.batch import ADVANCED, BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
 from patternlake.udfs.kleene.plans.judged_conditions import observed_in
@@ -111,17 +111,7 @@ def _check(
     if last is None and pattern.measures is not None:
         # Later batches have the same query. Without measures the job may need no session.
         check_measures(db.spark, pattern.measures, ROWS.names)
-    if last is None or last.watermark is None:
-        return
-    earliest = timestamps.from_micros(
-        earliest_event(db.state, stream.object_id, int(last.source["ingest_batch"]), stream.batch_id)
-    )
-    if earliest is not None and earliest < last.watermark:
-        raise StateError(
-            f"{JOB} {name!r}: the stream {stream.object!r} took an event at {timestamps.show_moment(earliest)} after "
-            f"matches up to {timestamps.show_moment(last.watermark)} were final, as its allowed_lateness was none "
-            "meanwhile; run it with --rebuild"
-        )
+    refuse_earlier_events(db, JOB, name, stream, last)
 
 
 def _note_first_kept(last: Publication, batch_id: int, events: int) -> dict[str, int]:

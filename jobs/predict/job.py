@@ -29,7 +29,7 @@ from patternlake.delta_tables.tables.machine_transitions import MOVE_COLUMNS
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.jobs.batches import few
 from patternlake.jobs.batches.contexts import in_own_session
-from patternlake.jobs.batches.following import Work, follow, next_batch
+from patternlake.jobs.batches.following import Work, follow, next_batch, refuse_earlier_events
 from patternlake.jobs.batches.made_rows import MadeRows
 from patternlake.jobs.batches.partitioned import PartitionWork, make
 from patternlake.jobs.batches.summary import Summary
@@ -116,15 +116,16 @@ def predict(
             name,
             meaning,
             rebuild=rebuild and first,
-            check=lambda stream, last: _check(db, meaning["subscriptions"], stream, last),
+            check=lambda stream, last: _check(db, name, meaning["subscriptions"], stream, last),
             catalogue="subscriptions",
         )
 
     return follow(JOB, name, begin, lambda work: _Builder(db, work).build())
 
 
-def _check(db: Database, now: Mapping[str, Any], stream: Publication, last: Publication | None) -> None:
+def _check(db: Database, name: str, now: Mapping[str, Any], stream: Publication, last: Publication | None) -> None:
     check(now, stream)
+    refuse_earlier_events(db, JOB, name, stream, last)
     before = {} if last is None else last.configuration["subscriptions"]
     check_measures_of(db.spark, {name: one for name, one in now.items() if before.get(name) != one}, stream)
 

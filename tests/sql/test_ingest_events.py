@@ -175,6 +175,12 @@ def test_a_row_below_the_watermark_published_before_its_batch_is_late(s: Lake) -
     s.write("c.csv", "2020-01-01 00:00:00,c,k,1")
     s.ingest(allowed_lateness="none")
     assert s.events("name")[-1] == ("c",)
+    # Where there is an allowed lateness again, the watermark goes on from where it was.
+    s.write("d.csv", "2024-01-02 08:00:00,d,k,1", "2024-01-02 10:30:00,d,k,1")
+    s.ingest(allowed_lateness="2 hours")
+    s.write("e.csv", "2024-01-02 08:59:59,e,k,1")
+    s.ingest(allowed_lateness="2 hours")
+    assert [json.loads(row["row"])["what"] for row in s.quarantine()] == ["late", "e"]
 
 
 def test_times_are_read_in_the_streams_zone_and_timestamps_keep_their_moment(s: Lake) -> None:

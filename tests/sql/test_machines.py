@@ -12,7 +12,7 @@ from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared
 
 from patternlake.jobs.terminal.messages import message
 from patternlake.sql_ext.lakes.lake import DRIVER_BYTES
-from patternlake.udfs.errors import ConfigurationError
+from patternlake.udfs.errors import ConfigurationError, StateError
 
 SPEC = "s1 ; s2 @(t(s2)-t(s1) < 3 SEC) ; s3 @(t(s3)-t(s1) < 6 SEC) @(t(s3)-t(s2) > 3 SEC)"
 SHARED = {"abc": "a ; b ; c", "abd": "a ; b ; d", "only_a": "a"}
@@ -268,3 +268,17 @@ def test_a_stream_that_never_settles_is_refused(lake: SketchLake) -> None:
     stream.ingest()
     with pytest.raises(ConfigurationError, match="events of 'm_never' never settle, as its allowed_lateness is none"):
         stream.run("predict")
+
+
+def test_an_event_before_what_was_taken_needs_a_rebuild(lake: SketchLake) -> None:
+    """`allowed_lateness` may change at any time: while it is none, nothing is too late."""
+    stream = MachineStream(lake, "m_earlier", {"earlier_ab": "a ; b"}, allowed_lateness="0 seconds")
+    stream.deliver([E(4000, "b")])
+    for lateness, events in (("none", [E(2000, "a")]), ("0 seconds", [E(5000, "x")])):
+        stream.section["allowed_lateness"] = lateness
+        stream.write(events)
+        stream.ingest()
+    with pytest.raises(StateError, match=r"took an event at .*, as its allowed_lateness was none, after all up to"):
+        stream.predict()
+    stream.run("predict", rebuild=True)
+    assert stream.matches("earlier_ab") == rows((None, 1, "a=2 b=1"))
