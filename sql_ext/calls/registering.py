@@ -86,8 +86,10 @@ def _over(
         raise ArgumentError(f"{function.name} asks a stream, not a table; `patternlake init --table` makes one of it")
     lake, values = lake_over(rows, {name: _lower_word(name, value) for name, value in arguments.items()}, apart)
     answer = finish(lake, function, work_out(lambda: function.plan(lake, values)))
+    if "final" not in answer.columns or values.get("to_time") is not None:
+        return answer
     # No row comes behind those of a table, whose watermark tells only what windows in time have passed.
-    return answer.withColumn("final", F.lit(True)) if "final" in answer.columns else answer
+    return answer.withColumn("final", F.lit(True))
 
 
 def _plain(spark: SparkSession, function: TableFunction | ScalarFunction, given: dict[str, Any]) -> dict[str, Any]:

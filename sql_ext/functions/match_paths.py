@@ -23,7 +23,6 @@ from patternlake.udfs.paths.request import (
     DEFAULT_BEFORE,
     DEFAULT_PATHS,
     DEFAULT_TOP,
-    PARTITION,
     check_request,
 )
 from patternlake.udfs.paths.result import merge
@@ -40,7 +39,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     request = reads.request
     told = request.around is not None and tell_unseen(lake, [request.around], counts)
     where = event_conditions(reads.events, from_time=arguments["from_time"], to_time=arguments["to_time"])
-    gathered = Gather("events", request.event_columns, tuple(where), PARTITION, arguments["key"], coded=("name",))
+    columns = request.event_columns
+    gathered = Gather("events", columns, tuple(where), request.partition, arguments["key"], coded=("name",))
 
     def parts(_: int, rows: list[pa.Table]) -> list[pa.Table]:
         return [parts_of_partitions(request, columns_of(rows[0]))]

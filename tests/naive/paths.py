@@ -5,7 +5,8 @@ where the name is not of the alphabet. With ``fold``, an event that is called as
 item, whose time and values stay those of its first event.
 
 - Around a name: each item of that name is one occurrence. Its path has up to `before` items before it, the item, and up
-  to `after` items behind it. With a window it has only items less than that away from the middle, on either side.
+  to `after` items behind it. With a window it has only items less than that away from the middle, on either side: from
+  the event of one that is nearest to the other.
 - Around nothing: each partition is one occurrence, and its path has all items; with a window those less than it behind
   the first.
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from naive.funnels import Window, percentile
@@ -32,11 +33,13 @@ OTHER = "…"
 
 @dataclass(frozen=True)
 class Item:
-    """An event as a path shows it, with its number among the events of its partition."""
+    """An event as a path shows it, with its number among the events of its partition; and the last that joined it."""
 
     called: str
     number: int
     event: Event
+    last_number: int
+    last: Event
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,10 @@ def items_of(events: Sequence[Event], alphabet: Sequence[str], fold: bool) -> li
     found: list[Item] = []
     for number, event in enumerate(events):
         called = event.name if event.name in alphabet else OTHER
-        if not (fold and found and found[-1].called == called):
-            found.append(Item(called, number, event))
+        if fold and found and found[-1].called == called:
+            found[-1] = replace(found[-1], last_number=number, last=event)
+        else:
+            found.append(Item(called, number, event, number, event))
     return found
 
 
@@ -75,11 +80,15 @@ def occurrences(
     def near(one: Item, other: Item) -> bool:
         if within is None:
             return True
-        away = abs(one.number - other.number) if within.counted else abs(one.event.time - other.event.time)
-        return away < within.amount
+        before, behind = sorted((one, other), key=lambda item: item.number)
+        away = behind.number - before.last_number if within.counted else behind.event.time - before.last.time
+        return one == other or away < within.amount
 
     if around is None:
-        return [(items[0], [item for item in items if near(items[0], item)])] if items else []
+        if not items:
+            return []
+        begin = replace(items[0], last_number=0, last=items[0].event)
+        return [(items[0], [item for item in items if near(begin, item)])]
     return [
         (middle, [item for item in items[max(place - before, 0) : place + after + 1] if near(middle, item)])
         for place, middle in enumerate(items)

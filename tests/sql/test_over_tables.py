@@ -85,6 +85,7 @@ QUESTIONS = [
     ("match_pattern", "big ; a DEFINE big AS x >= least AND via = 'n'", {"params": {"least": "2"}, "key": "u3"}),
     ("match_pattern", "a ; !c ; b", {"policy": "skip_till_next"}),
     ("match_funnel_rows", "a ; b ; c WITHIN 15 SEC", {}),
+    ("match_funnel_rows", "a ; b ; c ; d WITHIN 30 SEC", {"to_time": moment(90_000)}),
     ("match_funnel_rows", "a ; b ; c", {"mode": "strict_order"}),
     ("match_funnel", "a ; b | c ; d", {"by": "via", "next": 2}),
     ("match_pattern", "a ; b+ ; c WHERE b[i].x >= b[i-1].x AND [via] WITHIN 30 SEC", {"policy": "skip_till_any"}),
@@ -174,6 +175,11 @@ def test_a_frame_in_python(lake: SketchLake, stream: Stream) -> None:
 def test_several_columns_partition_and_none_does(lake: SketchLake, stream: Stream) -> None:
     asked = "match_pattern(TABLE(clicks) {by} ORDER BY (at), 'a ; b', 'skip_till_next', name => 'page')"
     by_both = asked.format(by="PARTITION BY (user, via)")
+    # Joined by commas two of the partitions would be one.
+    alike = "SELECT * FROM VALUES ('x,y', 'z', 'a', 1), ('x', 'y,z', 'b', 2), (NULL, 'z', 'a', 3) AS t(p, q, page, s)"
+    table = f"TABLE(SELECT *, timestamp_seconds(s) AS at FROM ({alike})) PARTITION BY (p, q) ORDER BY (at)"
+    paths = lake.spark.sql(f"SELECT path, partitions FROM match_paths({table}, name => 'page')").collect()
+    assert sorted((row["path"], row["partitions"]) for row in paths) == [(["a"], 2), (["b"], 1)]
     found = {row["key"] for row in lake.spark.sql(f"SELECT key FROM {by_both}").collect()}
     assert found
     assert found <= {f"u{user},{via}" for user in range(6) for via in "mn"}

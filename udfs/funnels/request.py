@@ -38,9 +38,10 @@ class FunnelRequest:
     next_events
         How many of the names that came next are told, of each step.
     watermark
-        Of the publication, microseconds, or None.
+        Of the publication, microseconds, or the end of what is read where that is earlier; None: nothing is settled.
     until
-        The last moment known of the stream, or the bound of the question where that is earlier; None: none is.
+        The last moment known of the stream, or the bound of the question where that is earlier; None: none is, as of a
+        table, which is not read for it.
     """
 
     query: FunnelQuery
@@ -84,16 +85,17 @@ def check_request(
     query = compile_once(_compile, arguments["pattern"], configuration, parameters, arguments.get("within"))
     check_key(arguments, configuration, partitioned=query.partition != ("key",))
     ends = [end for end in (*(row.last for row in counts), at.watermark) if end is not None and end < SETTLED]
-    until = max(ends, default=None)
-    if until is not None and arguments.get("to_time") is not None:
-        until = min(until, arguments["to_time"])
+    until, watermark, to_time = max(ends, default=None), at.watermark, arguments.get("to_time")
+    if to_time is not None:
+        until = to_time if until is None else min(until, to_time)
+        watermark = None if watermark is None else min(watermark, to_time + 1)
     request = FunnelRequest(
         query=query,
         types=types_of_attributes(configuration),
         mode=mode,
         by=group_column(arguments.get("by"), configuration),
         next_events=most,
-        watermark=at.watermark,
+        watermark=watermark,
         until=until,
     )
     events = count_events(counts) if counts else at.source_to

@@ -27,8 +27,8 @@ class Items:
         int64[n]: place of each item's name in the alphabet; its length for any other name.
     times
         int64[n]: microseconds since the epoch.
-    spans
-        int64[n]: what the window measures, times or ranks of events.
+    spans, last_spans
+        int64[n]: what the window measures, times or ranks of events: of the first event of each item, and of its last.
     source
         int64[n]: the row that each was read from.
     """
@@ -37,6 +37,7 @@ class Items:
     codes: IntArray
     times: IntArray
     spans: IntArray
+    last_spans: IntArray
     source: IntArray
 
 
@@ -58,10 +59,11 @@ def read_items(request: PathsRequest, rows: Mapping[str, pa.Array]) -> Items:
     order = order_in_partitions(partitions, events.times, events.positions)
     partitions, codes, times = partitions[order], of_name[events.names[order]], events.times[order]
     counted = request.within is not None and request.within.counted
-    spans = ranks(partitions) if counted else times
+    spans = last_spans = ranks(partitions) if counted else times
     if request.fold:
         first = np.ones(len(codes), np.bool_)
         first[1:] = (codes[1:] != codes[:-1]) | (partitions[1:] != partitions[:-1])
+        last_spans = spans[np.append(first[1:], True)[: len(first)]]
         partitions, codes, times, spans, order = (each[first] for each in (partitions, codes, times, spans, order))
     offsets = np.searchsorted(partitions, np.arange(len(shown) + 1)).astype(np.int64)
-    return Items(offsets, codes, times, spans, order)
+    return Items(offsets, codes, times, spans, last_spans, order)

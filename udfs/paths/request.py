@@ -20,7 +20,6 @@ DEFAULT_TOP = 20
 DEFAULT_PATHS = 100
 FARTHEST = 100
 """Items before the middle of a path, and behind it, at most."""
-PARTITION = ("key",)
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,8 @@ class PathsRequest:
         Rows of a group, at most.
     types
         Spark type of each of the stream's attributes.
+    partition
+        Columns whose values are one path's.
     """
 
     around: str | None
@@ -57,11 +58,12 @@ class PathsRequest:
     alphabet: tuple[str, ...]
     max_paths: int
     types: Mapping[str, str]
+    partition: tuple[str, ...] = ("key",)
 
     @property
     def event_columns(self) -> tuple[str, ...]:
         """Columns of the table of events that are read, those that partition it included."""
-        of = PARTITION if self.by is None else (*PARTITION, self.by)
+        of = self.partition if self.by is None else (*self.partition, self.by)
         return tuple(dict.fromkeys(("position", "time", "name", *columns_holding(of, self.types))))
 
 
@@ -114,6 +116,7 @@ def check_request(
         alphabet=tuple(sorted({row.name for row in frequent} | ({around} if around is not None else set()))),
         max_paths=most,
         types=types_of_attributes(configuration),
+        partition=tuple(configuration.get("partition", ["key"])),
     )
     events = count_events(counts)
     return PartitionReads(request, at.rows, count_portions(events, PORTION_EVENTS))

@@ -41,7 +41,14 @@ def parts_of_partitions(request: PathsRequest, rows: Mapping[str, pa.Array]) -> 
     else:
         code = request.alphabet.index(request.around)
         partitions, middles, begins, ends = paths_around(
-            items.codes, items.spans, items.offsets, code, request.before, request.after, within
+            items.codes,
+            items.spans,
+            items.last_spans,
+            items.offsets,
+            code,
+            request.before,
+            request.after,
+            within,
         )
     shown: list[str | None] = [None]
     groups = np.zeros(len(middles), np.int64)

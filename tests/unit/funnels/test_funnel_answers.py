@@ -124,6 +124,9 @@ def test_a_row_is_final_once_the_watermark_has_passed_its_window_or_its_last_ste
     assert [told("a ; b WITHIN 3 EVENTS", events, at).final for at in (SECOND, 2 * SECOND)] == [False, True]
     assert not told("a ; b WITHIN 5 EVENTS", events, 9 * SECOND).final
     assert not told("a ; b", events, 9 * SECOND).final
+    # Behind the end of the question nothing is known.
+    ends = [2 * SECOND - 2, 2 * SECOND - 1]
+    assert [told("a ; b WITHIN 2 SEC", events, 9 * SECOND, to_time=end).final for end in ends] == [False, True]
     assert [told("a ; d", events, at).final for at in (SECOND - 1, SECOND)] == [False, True]
 
 

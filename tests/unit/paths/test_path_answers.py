@@ -57,6 +57,17 @@ def test_each_item_of_the_name_has_the_ways_before_and_behind_it() -> None:
     assert [row["seconds_p50"] for row in rows] == [150.0, 120.0]
 
 
+@pytest.mark.parametrize("within", ["5 MIN", "5 EVENTS"])
+def test_a_window_measures_from_the_nearest_of_the_events_that_are_folded(within: str) -> None:
+    events = letters("view " * 10 + "cart " * 8 + "pay pay")
+    assert told(answer({"k": events}, around="cart", within=within)) == [("view cart pay", 1, 1)]
+    # A minute, or an event, is not less than one away.
+    least = within.replace("5", "1")
+    assert told(answer({"k": events}, around="cart", within=least)) == [("cart", 1, 1)]
+    # Of a whole partition it begins with the first event.
+    assert told(answer({"k": events}, within=within)) == [("view", 1, 1)]
+
+
 def test_by_default_two_names_before_and_three_behind_are_told() -> None:
     assert told(answer(SHOP, around="pay")) == [
         ("home cart pay", 1, 1), ("home cart pay home cart help", 1, 1),

@@ -20,7 +20,14 @@ _FACTOR, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 @njit(cache=True)
 def paths_around(
-    codes: IntArray, spans: IntArray, offsets: IntArray, around: int, before: int, after: int, within: int
+    codes: IntArray,
+    spans: IntArray,
+    last_spans: IntArray,
+    offsets: IntArray,
+    around: int,
+    before: int,
+    after: int,
+    within: int,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Find the path of each item of one code.
 
@@ -28,8 +35,9 @@ def paths_around(
     ----------
     codes
         int64[n]: what each item is called.
-    spans
-        int64[n]: what the window measures, times or ranks of events; never falls inside a partition.
+    spans, last_spans
+        int64[n]: what the window measures, times or ranks, of the first and of the last event of each item; never falls
+        inside a partition.
     offsets
         int64[p + 1]: partition i has the items ``offsets[i]:offsets[i + 1]``.
     around
@@ -57,9 +65,9 @@ def paths_around(
                 continue
             begin, end = max(low, middle - before), min(high, middle + after + 1)
             if within >= 0:
-                while spans[middle] - spans[begin] >= within:
+                while spans[middle] - last_spans[begin] >= within:
                     begin += 1
-                while spans[end - 1] - spans[middle] >= within:
+                while spans[end - 1] - last_spans[middle] >= within:
                     end -= 1
             partitions[found], middles[found], begins[found], ends[found] = partition, middle, begin, end
             found += 1
