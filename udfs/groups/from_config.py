@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from patternlake.udfs.groups.query import GroupQuery, compile_query
+from patternlake.udfs.groups.query import GroupQuery, compile_query, is_quoted
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.language.query.tree import Query
+from patternlake.udfs.language.query.tree import Event, Query
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.requests import compile_once
 
@@ -64,7 +64,7 @@ def same_query(arguments: Mapping[str, Any], configured: Iterable[PublishedBatch
     return next((one for one in configured if compile_once(_meaning_of, one.configuration) == asked), None)
 
 
-_Meaning = tuple[Query, str, float, int | None]
+_Meaning = tuple[Query, tuple[bool, ...], str, float, int | None]
 
 
 def _meaning(given: Mapping[str, Any]) -> _Meaning:
@@ -72,7 +72,10 @@ def _meaning(given: Mapping[str, Any]) -> _Meaning:
     within = given.get("within")
     if within is None and query.within is not None:
         within = query.within.amount
-    return replace(query, within=None), given.get("overlap") or "single", float(given.get("threshold") or 0), within
+    # Trees know no quotes, in which '_' is a name.
+    quoted = tuple(is_quoted(query, node) for node in query.pattern.walk() if isinstance(node, Event))
+    overlap, threshold = given.get("overlap") or "single", float(given.get("threshold") or 0)
+    return replace(query, within=None), quoted, overlap, threshold, within
 
 
 def _meaning_of(configuration: str) -> _Meaning:

@@ -74,7 +74,7 @@ def members_in(request: GroupsRequest, rows: Mapping[str, pa.Array]) -> pa.Table
     keys, shown = number_partitions(rows["part"])
     events = read_group_events(compiled, request.types, rows)
     check_keys(compiled, keys, shown, events, rows["key"])
-    found = groups.answer(keys, events.steps, events.classes, events.probabilities)
+    found = request.answer(keys, events)
     wanted = request.wanted(found.t_end)
     known, steps = groups.steps(keys, events.steps, events.classes, events.probabilities)
     bounds = Bounds(

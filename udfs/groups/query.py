@@ -16,7 +16,7 @@ from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bin
 from patternlake.udfs.language.query import engines, operands
 from patternlake.udfs.language.query.operands import Operand, Operands
 from patternlake.udfs.language.query.partitions import partition_columns
-from patternlake.udfs.language.query.tree import Negation, Query
+from patternlake.udfs.language.query.tree import Event, Negation, Query
 from patternlake.udfs.limits import MOST_NAMES
 
 OVERLAPS = ("single", "complete")
@@ -177,10 +177,14 @@ def _within(query: Query, within: int | None) -> int:
     return found
 
 
+def is_quoted(query: Query, event: Event) -> bool:
+    """Whether ``_`` stands in quotes, where it is a name; of other names quotes say nothing."""
+    return event.name == WILDCARD and query.text[event.sign.start : event.sign.end].startswith("'")
+
+
 def _is_wild(query: Query, operand: Operand, defined: Mapping[str, Predicate]) -> bool:
     """Whether an operand is ``_``, which in quotes is a name."""
-    written = query.text[operand.event.sign.start : operand.event.sign.end]
-    wild = operand.event.name == WILDCARD and WILDCARD not in defined and not written.startswith("'")
+    wild = operand.event.name == WILDCARD and WILDCARD not in defined and not is_quoted(query, operand.event)
     if wild and operand.negated:
         raise UnsupportedOperatorError(
             "'!_' takes nothing: '_' is any event, also one that is not stored", query.text, *_place(operand)

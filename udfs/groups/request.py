@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from patternlake.udfs.arguments import check_bounds, check_key, given_or
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.groups.events import GroupEvents
 from patternlake.udfs.groups.from_config import query_of, same_query, unfit
-from patternlake.udfs.groups.kernels.groups import Groups
+from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.partitions import count_portions
 from patternlake.udfs.published import NameCount, Published, PublishedBatch, count_events, published_stream
 from patternlake.udfs.requests import BatchRange, compile_once
@@ -39,6 +40,8 @@ class GroupsRequest:
         Bounds of t_end, or None.
     best
         Of `group_members`: how many matches of a group.
+    in_order
+        Whether steps arrive in order in the query's partitions, as they do within a key of the stream.
     """
 
     groups: Groups
@@ -46,6 +49,12 @@ class GroupsRequest:
     from_step: int | None
     to_step: int | None
     best: int = 1
+    in_order: bool = True
+
+    def answer(self, keys: IntArray, events: GroupEvents) -> GroupRows:
+        """The groups of events; none is final where a step before those known may still come."""
+        found = self.groups.answer(keys, events.steps, events.classes, events.probabilities)
+        return found if self.in_order else replace(found, final=np.zeros(len(found), np.bool_))
 
     def wanted(self, t_end: IntArray) -> BoolArray:
         """Which groups, by their last step, are asked for: bool[g]."""
@@ -154,7 +163,9 @@ def request_of(arguments: Mapping[str, Any], configuration: Mapping[str, Any]) -
     meant = ("pattern", "overlap", "threshold", "within", "params")
     groups = compile_once(_groups_of, {name: arguments.get(name) for name in meant}, configuration)
     bounds = (arguments.get("from_step"), arguments.get("to_step"))
-    return GroupsRequest(groups, types_of_attributes(configuration), *bounds, given_or(arguments, "best", DEFAULT_BEST))
+    best, partition = given_or(arguments, "best", DEFAULT_BEST), groups.query.partition
+    in_order = not partition or "key" in partition or configuration["key"] is None
+    return GroupsRequest(groups, types_of_attributes(configuration), *bounds, best, in_order)
 
 
 def _groups_of(query: Mapping[str, Any], configuration: Mapping[str, Any]) -> Groups:

@@ -37,5 +37,5 @@ def groups_of_partitions(request: GroupsRequest, rows: Mapping[str, pa.Array]) -
     keys, shown = number_partitions(rows["part"])
     events = read_group_events(compiled, request.types, rows)
     check_keys(compiled, keys, shown, events, rows["key"])
-    found = request.groups.answer(keys, events.steps, events.classes, events.probabilities)
+    found = request.answer(keys, events)
     return answer_rows(request, found, shown)

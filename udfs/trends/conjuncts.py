@@ -79,7 +79,11 @@ class Splitter:
         if len(terms) > 2:
             self.refuse(conjunct, "it names more than two operands")
         if len(terms) < 2:
-            before = any(reference.index == "i-1" for reference in conjunct.references)
+            indexes = {reference.index for reference in conjunct.references}
+            if None in indexes and len(indexes) > 1 and self.terms[terms[0]].plus:
+                name = quote(self.terms[terms[0]].operand)
+                self.refuse(conjunct, f"{name}.x beside {name}[i] would be every event of {name}; write {name}[i-1].x")
+            before = "i-1" in indexes
             if not before:
                 return None
             if not self.terms[terms[0]].plus:

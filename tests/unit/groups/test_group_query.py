@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,14 @@ import pytest
 
 from benchmarks.named_events import named_events
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError, UnsupportedOperatorError
+from patternlake.udfs.groups.events import GroupEvents
+from patternlake.udfs.groups.from_config import same_query
 from patternlake.udfs.groups.query import GroupQuery, compile_query
+from patternlake.udfs.groups.request import request_of
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.published import PublishedBatch
 
 ENGINE = "the groups engine (match_groups, group_members)"
 SCOPE = Scope(attributes={"x": "double", "region": "string"}, parameters={"low": "2.5"}, key="station")
@@ -162,3 +167,27 @@ def test_parameters_that_cannot_be_are_refused_with_their_value(parameters: dict
 def test_a_missing_window_is_refused() -> None:
     with pytest.raises(ArgumentError, match="within is missing"):
         compiled("a, b")
+
+
+def test_a_name_in_quotes_is_another_query_than_the_wildcard() -> None:
+    kept = PublishedBatch(1, 1, 1, json.dumps({"pattern": "a, _, c", "within": 3}))
+    assert same_query({"pattern": "a , _, 'c'", "within": 3}, [kept]) is kept
+    assert same_query({"pattern": "a, '_', c", "within": 3}, [kept]) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "partition", "final"),
+    [
+        ("who", "", [True]),
+        ("who", " PARTITION BY key", [True]),
+        ("who", " PARTITION BY place", [False]),
+        (None, " PARTITION BY place", [True]),
+    ],
+)
+def test_a_group_is_final_where_steps_arrive_in_order(key: str | None, partition: str, final: list[bool]) -> None:
+    attributes = {"place": {"type": "string", "expr": "place"}}
+    stream = {"key": key, "step": "t", "probability": "p", "attributes": attributes}
+    request = request_of({"pattern": f"a, b+{partition}", "within": 3}, stream)
+    found = request.groups.query.alphabet.classes(named_events(np.arange(3), ["a", "b", "c"], {}))
+    events = GroupEvents(np.array([1, 2, 4]), found, np.ones(3))
+    assert request.answer(np.zeros(3, np.int64), events).final.tolist() == final

@@ -114,6 +114,13 @@ REFUSED = [
         23,
         NEIGHBOURS + "a and b are neighbours as b[i].x and a[i-1].x",
     ),
+    (
+        "A+ a[] WHERE a[i].x > a.x",
+        PredicateError,
+        1,
+        14,
+        NEIGHBOURS + "a.x beside a[i] would be every event of a; write a[i-1].x",
+    ),
     ("A ; B WHERE B[i-1].x > A.x", PredicateError, 1, 13, NEIGHBOURS + "B[i-1] would be another event of B; write B"),
     ("A WHERE A[i].x > A[i-1].x", PredicateError, 1, 9, "A[i-1] needs a repetition, and A takes one event; write A+"),
     ("E+ WHERE E[i-2].x > 1", PredicateError, 1, 11, "E[i-2] is not allowed"),
