@@ -45,7 +45,7 @@ from patternlake.udfs.trends.graph_rows import graph_batches
 from patternlake.udfs.trends.kernels.counting import primes
 from patternlake.udfs.trends.remainders import from_remainders
 from patternlake.udfs.trends.request import TrendsRequest
-from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
+from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends, trends_of
 from patternlake.udfs.trends.vertex_rows import VALUES, vertex_rows, vertices_from
 from patternlake.udfs.trends.weights import weights_of
 from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, some_events
@@ -164,6 +164,9 @@ def warm_trend_questions() -> None:
         total = sum(int(trends) for trends in count_trends(question, columns)["trends"].to_pylist())
         list(list_trends(question, columns, [(0, total)]))
         list(pick_trends(question, columns, [0][:total]))
+        trends = trends_of(question, columns).trends
+        for found in trends.extract(0, total):
+            trends.assigned(found)
         aggregates = parse_aggregates("SUM(x), MAX(x), COUNT(x)")
         valued = vertex_rows(layout, events, attributes_of(aggregates))
         aggregate_trends(question, aggregates, {**columns, VALUES: valued[VALUES]})

@@ -15,8 +15,10 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.kernels.anchors import extract_by_anchors, parts_of
+from patternlake.udfs.trends.kernels.assigning import assign_terms
 from patternlake.udfs.trends.kernels.cells import Blocks, Cells, cells_of
 from patternlake.udfs.trends.kernels.counting import (
     CAP,
@@ -197,6 +199,13 @@ class Trends:
         if parts is not None:
             return extract_by_anchors(parts, *asked, batch=batch)
         return extract(self._followers, *asked, batch=batch, memory=memory)
+
+    def assigned(self, batch: Batch) -> IntArray:
+        """A row of the cells for each event of some trends, of a term that it has in one of their assignments."""
+        rows = batch.row.astype(np.int64)
+        if not len(self._followers.automaton.of):
+            return rows
+        return assign_terms(self.graph, self._followers.automaton, batch.offsets.astype(np.int64), rows)
 
     def pick(self, numbers: Sequence[int], *, batch: int = 1 << 14) -> Iterator[Batch]:
         """The trends of some numbers, in their order.
