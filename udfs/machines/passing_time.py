@@ -38,6 +38,8 @@ STANDING = ("left", "events", "closed", "quiet", "pace")
 _MISSING = np.iinfo(np.int64).max
 """Stands for the time of an operand that is not bound."""
 _FAR = _MISSING // 2
+_LONG_AGO = -_FAR
+"""Before any moment, those before 1970 among them."""
 _NULL = -1
 
 
@@ -172,7 +174,7 @@ def _paths(
             continue
         mine = np.flatnonzero(state == number)
         alive = np.zeros(len(mine), np.bool_)
-        until, more = (np.full(len(mine), -1, np.int64) for _ in range(2))
+        until, more = np.full(len(mine), _LONG_AGO), np.full(len(mine), -1, np.int64)
         for path in paths:
             holds = _in_time(path, {one: each[mine] for one, each in times.items()})
             holds &= _agreeing(path, {one: each[mine] for one, each in values.items()}, len(mine))
@@ -191,11 +193,13 @@ def _paths(
 
 
 def _opens(group: Group, instances: Mapping[str, pa.Array]) -> IntArray:
-    """int64[n]: when the last lower bound on what comes after operands of an instance is reached; 0: there is none."""
+    """int64[n]: when the last lower bound on what comes after operands of an instance is reached; long ago: there is
+    none.
+    """
     graph = group.compiled.graph
     count = len(instances["state_id"])
     times = _times(instances, len(group.compiled.subscriptions[0].primitives), np.zeros(count, np.int64))
-    found = np.zeros(count, np.int64)
+    found = np.full(count, _LONG_AGO)
     opens_of = dict(zip(graph.ids, graph.opens, strict=True))
     states = instances["state_id"].dictionary_encode()
     state = states.indices.to_numpy(zero_copy_only=False)

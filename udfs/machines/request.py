@@ -37,7 +37,7 @@ _SHOWN_NAMES = 20
 MOST_TRUNCATED = 1e-3
 """The probability that a lookahead in time brings more than `MOST_LOOKAHEAD` events is this at the most."""
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
-COUNTING = 3
+COUNTING = 4
 """What moves are, as `machine_transitions` counts them; subscriptions of which others were counted begin anew."""
 DEAD_NAME = "dead"
 """What `DEAD` is called in `machine_transitions`."""

@@ -263,7 +263,15 @@ def _compile(
         tokens_are_names=(stream.get("tokens") or ["name"]) == ["name"],
         seed=configuration["seed"],
         events=state["events"],
-        floors=tuple(Floor(entry["before_segment"], entry["level"], entry.get("until")) for entry in floors),
+        floors=tuple(
+            # What a rule keeps may lie above the top, which is kept then.
+            Floor(
+                entry["before_segment"],
+                None if entry["level"] is None else min(entry["level"], height - 1),
+                entry.get("until"),
+            )
+            for entry in floors
+        ),
     )
 
 

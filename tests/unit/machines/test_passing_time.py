@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,15 @@ from unit.machines.running_cases import TYPES, Run
 
 from patternlake.udfs.machines import state
 from patternlake.udfs.machines.from_config import Group
-from patternlake.udfs.machines.passing_time import COLUMNS, RANK_COLUMNS, completable, needs_ranks
+from patternlake.udfs.machines.graph.ages import NEVER
+from patternlake.udfs.machines.passing_time import (
+    COLUMNS,
+    PARTITION_COLUMNS,
+    RANK_COLUMNS,
+    completable,
+    needs_ranks,
+    standing,
+)
 
 SECOND = 1_000_000
 Shown = tuple[tuple[Any, ...], frozenset[tuple[str, int]]]
@@ -58,6 +67,20 @@ def test_a_deadline_ends_with_time_alone(later: int, left: int) -> None:
     events = stream("a@1")
     assert len(shown(WITHIN_3, events, (1 + later) * SECOND)) == left
     assert len(shown(WITHIN_3, events, 4 * SECOND - 1)) == 1
+
+
+@pytest.mark.parametrize("begin", [1000, -1000])
+@pytest.mark.parametrize(("sign", "left", "closed"), [("<", 2 * SECOND - 1, 0), (">", NEVER, 2 * SECOND)])
+def test_what_is_left_of_a_deadline_is_so_before_1970_too(begin: int, sign: str, left: int, closed: int) -> None:
+    run = Run([f"a ; b @(t(b) - t(a) {sign} 3 SEC)"])
+    run.take([replace(event, time=event.time + begin * SECOND) for event in stream("a@0 x@1")])
+    group, ((_, held),) = Group(("s",), run.compiled, 0.0), run.held.items()
+    rows = state.instances(group, 0, held, pa.array([[None]], pa.list_(pa.string())), run.codes, frozenset())
+    columns = {name: rows[name] for name in dict.fromkeys((*COLUMNS, *PARTITION_COLUMNS))}
+    found = standing(group, TYPES, columns, (begin + 1) * SECOND)
+    begun = [bool(operands) for operands in rows["operands"].to_pylist()].index(True)
+    # The bound itself still lies outside.
+    assert (found["left"][begun].as_py(), found["closed"][begun].as_py()) == (left, closed and closed + 1)
 
 
 def test_without_a_deadline_nothing_ends() -> None:

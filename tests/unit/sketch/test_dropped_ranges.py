@@ -25,16 +25,25 @@ SEGMENT = 4
 """Events of a segment: a leaf is one event, and there are three levels."""
 
 
-def asked(pattern: str, events: int, segments: int, *, until: int | None = None, **arguments: Any) -> SketchRequest:
-    """A question to a sketch whose first segments are dropped."""
+def asked(
+    pattern: str, events: int, segments: int, *, until: int | None = None, keep: int | None = None, **arguments: Any
+) -> SketchRequest:
+    """A question to a sketch whose first segments are dropped, or kept from a level on."""
     stream = {"attributes": {}, "key": None, "tokens": None}
     configuration = {
         "stream": stream, "structure": "leveled", "fanout": 2, "events_per_leaf": 1, "keyed": False, "seed": 0
     }  # fmt: skip
     state = {"plans": [{"sizing": {"levels": [{}, {}, {}]}}], "events": events}
-    floors = [{"level": None, "before_segment": segments, "until": until}] if segments else []
+    floors = [{"level": keep, "before_segment": segments, "until": until}] if segments else []
     sketch = SketchState(json.dumps(configuration), json.dumps(state), floors)
     return check_call({"stream": "s", "pattern": pattern, "verify": False, **arguments}, sketch, ["s"])
+
+
+@pytest.mark.parametrize(("keep", "floor"), [(1, 1), (2, 2), (3, 2), (9, 2)])
+def test_of_a_tree_that_is_lower_than_a_rule_asks_the_top_is_kept(keep: int, floor: int) -> None:
+    request = asked("a ; b", 3 * SEGMENT, 1, keep=keep)
+    assert [request.floor(segment) for segment in (0, 1)] == [floor, 0]
+    assert request.tiers() == asked("a ; b", 3 * SEGMENT, 1, keep=floor).tiers()
 
 
 def occurs(request: SketchRequest, leaves: Sequence[naive.Row]) -> bool | None:

@@ -19,6 +19,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from patternlake.udfs.language.predicate.expressions import Parameter
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves, pending
 from patternlake.udfs.machines.graph.links import steps_into
 from patternlake.udfs.machines.graph.liveness import CompletionPath
@@ -228,4 +229,8 @@ _LinkSignature = tuple[int, int, int, bool, tuple[TimeCondition, ...]]
 
 def _text(primitive: Primitive) -> str:
     """What a primitive takes, whatever it is called."""
-    return repr((primitive.takes if primitive.define is None else (primitive.define.sql(),), primitive.joins))
+    if primitive.define is None:
+        return repr((primitive.takes, primitive.joins))
+    # Its text names parameters, whose values may differ from subscription to subscription.
+    values = [part.text for part in primitive.define.root.walk() if isinstance(part, Parameter)]
+    return repr(((primitive.define.sql(), *values), primitive.joins))
