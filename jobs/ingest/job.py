@@ -30,7 +30,7 @@ from patternlake.jobs.ingest.bringing import choose_place
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation
 from patternlake.jobs.ingest.evaluated_rows import settings as evaluation_settings
-from patternlake.jobs.ingest.judging import Judge
+from patternlake.jobs.ingest.judging import Judge, settled_before
 from patternlake.jobs.ingest.moved_source import follow
 from patternlake.jobs.ingest.prepared_rows import Total, warning
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
@@ -410,9 +410,7 @@ class _Run:
     def _settled(self, last: int | None, before: Publication | None) -> int | None:
         """The greatest watermark so far, in microseconds; while there is no allowed lateness, the one of before."""
         lateness = self.stream.allowed_lateness
-        marks = [] if before is None else [before.state.get("settled")]
-        if before is not None and before.watermark is not None:
-            marks.append(timestamps.to_micros(before.watermark))
+        marks = [None if before is None else settled_before(before)]
         if lateness is not None and last is not None:
             marks.append(max(FIRST_MICROS, last - lateness // timedelta(microseconds=1)))
         return max((mark for mark in marks if mark is not None), default=None)

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from patternlake.jobs.ingest.evaluated_rows import Evaluation
 
 
+def settled_before(before: Publication) -> int | None:
+    """The greatest watermark that was published up to a batch, in microseconds: where a stream had no allowed lateness
+    meanwhile, it goes on from there.
+    """
+    marks = [before.state.get("settled"), None if before.watermark is None else timestamps.to_micros(before.watermark)]
+    return max((mark for mark in marks if mark is not None), default=None)
+
+
 @dataclass(frozen=True)
 class Judge:
     """Judges rows beside what was published.
@@ -47,7 +55,7 @@ class Judge:
         if before is None:
             return self.evaluation.judged(rows)
         session = rows.sparkSession
-        mark = None if stream.allowed_lateness is None else before.watermark
+        mark = None if stream.allowed_lateness is None else timestamps.from_micros(settled_before(before))
         ids = None
         if stream.event_id is not None:
             ids = repeats.unsettled_ids(self._read_identified(before, mark, session), mark)
