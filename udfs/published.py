@@ -162,6 +162,11 @@ class NameCount:
     attributes: Sequence[Mapping[str, Any]] | None = None
 
 
+def known_until(watermark: int | None, to_time: int | None) -> int | None:
+    """The watermark, or the end of a question where that is earlier: behind it nothing is known. In microseconds."""
+    return watermark if watermark is None or to_time is None else min(watermark, to_time + 1)
+
+
 def count_events(counts: Iterable[NameCount], names: Collection[str] | None = None) -> int:
     """Count the events of a stream that have some names; None: any."""
     return sum(row.events for row in counts if names is None or row.name in names)

@@ -370,7 +370,7 @@ class _Run:
             tie_count = evaluated.rows.count_ties()
             write(batch, evaluated.rows, self.columns, bad_files)
         last = _later(good.greatest, None if before is None else before.state.get("max_time"))
-        settled = self._settled(last, before)
+        settled = self._find_settled(last, before)
         watermark = settled if self.stream.allowed_lateness is not None else None
         publication = batch.publish(
             rows_in=rows_in,
@@ -407,7 +407,7 @@ class _Run:
         """What a batch amounts to, without late rows where these are going to be taken in."""
         return {reason: total for reason, total in found.items() if self.backfill is None or reason != LATE}
 
-    def _settled(self, last: int | None, before: Publication | None) -> int | None:
+    def _find_settled(self, last: int | None, before: Publication | None) -> int | None:
         """The greatest watermark so far, in microseconds; while there is no allowed lateness, the one of before."""
         lateness = self.stream.allowed_lateness
         marks = [None if before is None else settled_before(before)]

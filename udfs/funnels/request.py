@@ -14,7 +14,14 @@ from patternlake.udfs.funnels.query import FunnelQuery, compile_query
 from patternlake.udfs.language.predicate.scopes import Scope
 from patternlake.udfs.language.query.over_streams import parse_over
 from patternlake.udfs.partitions import count_portions
-from patternlake.udfs.published import SETTLED, NameCount, Published, count_events, published_stream
+from patternlake.udfs.published import (
+    SETTLED,
+    NameCount,
+    Published,
+    count_events,
+    known_until,
+    published_stream,
+)
 from patternlake.udfs.requests import PORTION_EVENTS, PartitionReads, compile_once
 
 DEFAULT_MODE = "any_order_between"
@@ -85,17 +92,15 @@ def check_request(
     query = compile_once(_compile, arguments["pattern"], configuration, parameters, arguments.get("within"))
     check_key(arguments, configuration, partitioned=query.partition != ("key",))
     ends = [end for end in (*(row.last for row in counts), at.watermark) if end is not None and end < SETTLED]
-    until, watermark, to_time = max(ends, default=None), at.watermark, arguments.get("to_time")
-    if to_time is not None:
-        until = to_time if until is None else min(until, to_time)
-        watermark = None if watermark is None else min(watermark, to_time + 1)
+    to_time = arguments.get("to_time")
+    until = min((end for end in (max(ends, default=None), to_time) if end is not None), default=None)
     request = FunnelRequest(
         query=query,
         types=types_of_attributes(configuration),
         mode=mode,
         by=group_column(arguments.get("by"), configuration),
         next_events=most,
-        watermark=watermark,
+        watermark=known_until(at.watermark, to_time),
         until=until,
     )
     events = count_events(counts) if counts else at.source_to

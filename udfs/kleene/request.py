@@ -26,7 +26,7 @@ from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.partitions import count_portions
 from patternlake.udfs.policies import check_arguments, check_repetition, operand_after, resumes
-from patternlake.udfs.published import NameCount, Published, PublishedBatch, published_stream
+from patternlake.udfs.published import NameCount, Published, PublishedBatch, known_until, published_stream
 from patternlake.udfs.requests import BatchRange, compile_once
 from patternlake.udfs.unseen_names import unseen_names, unseen_text
 
@@ -289,9 +289,9 @@ def _check(
 
 def _known_until(pattern: KleenePattern, watermark: int | None, to_time: int | None) -> int | None:
     """The watermark, or the end of what is read where something must be absent: behind it nothing is known."""
-    if watermark is None or to_time is None or all(gap.right for gap in pattern.gaps):
+    if all(gap.right for gap in pattern.gaps):
         return watermark
-    return min(watermark, to_time + 1)
+    return known_until(watermark, to_time)
 
 
 def _needs_ranks(check: _Compiled) -> bool:

@@ -147,7 +147,7 @@ def _read_measured(answered: Answered, measures: PatternMeasures, batch: Batch) 
     }
     own = {"position": pa.array(cells.position[used]), "time": pa.array(cells.time[used]).cast(_MOMENT)}
     columns |= {name: column for name, column in own.items() if name in measures.types}
-    offsets, operands = batch.offsets.astype(np.int64), cells.term[answered.trends.assigned(batch)]
+    offsets, operands = batch.offsets.astype(np.int64), cells.term[answered.trends.assign(batch)]
     return atom_columns(measures, columns, offsets, places.astype(np.int64), operands)
 
 

@@ -166,7 +166,7 @@ def warm_trend_questions() -> None:
         list(pick_trends(question, columns, [0][:total]))
         trends = trends_of(question, columns).trends
         for found in trends.extract(0, total):
-            trends.assigned(found)
+            trends.assign(found)
         aggregates = parse_aggregates("SUM(x), MAX(x), COUNT(x)")
         valued = vertex_rows(layout, events, attributes_of(aggregates))
         aggregate_trends(question, aggregates, {**columns, VALUES: valued[VALUES]})

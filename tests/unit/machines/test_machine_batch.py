@@ -133,9 +133,10 @@ def test_rows_do_not_depend_on_cuts_inside_a_batch_or_between_batches(
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_subscriptions_of_other_parameters_keep_their_own_instances(at: int) -> None:
     query = "p ; b ; c DEFINE p AS name = 'a' AND x > least"
-    entries = {name: {"query": query, "params": {"least": least}, "decay": 0.0} for name, least in BOUNDS.items()}
+    bounds = {"low": "1", "high": "5"}
+    entries = {name: {"query": query, "params": {"least": least}, "decay": 0.0} for name, least in bounds.items()}
     values = dict.fromkeys(TYPES)
-    events = [Event(at, at * 1_000_000, name, None, values | {"x": 3}) for at, name in enumerate("abc", start=1)]
+    events = [Event(one, one * 1_000_000, name, None, values | {"x": 3}) for one, name in enumerate("abc", start=1)]
     instances: Rows = []
     matched = []
     for some in (events[:at], events[at:]):
@@ -143,6 +144,3 @@ def test_subscriptions_of_other_parameters_keep_their_own_instances(at: int) -> 
         instances = [row for row in found if row["kind"] == INSTANCE]
         matched += [row["subscription"] for row in found if row["kind"] == MATCH]
     assert matched == ["low"]
-
-
-BOUNDS = {"low": "1", "high": "5"}

@@ -17,7 +17,7 @@ def assigned(query: naive.Query, events: Sequence[naive.Event]) -> dict[tuple[in
     """By the positions of each trend the terms of its events."""
     trends, found = Trends(*vertices(query, events)), {}
     for batch in trends.extract():
-        rows = trends.assigned(batch)
+        rows = trends.assign(batch)
         for begin, end in zip(batch.offsets[:-1], batch.offsets[1:], strict=True):
             positions = tuple(trends.cells.position[batch.row[begin:end]].tolist())
             assert tuple(trends.cells.position[rows[begin:end]].tolist()) == positions

@@ -200,7 +200,7 @@ class Trends:
             return extract_by_anchors(parts, *asked, batch=batch)
         return extract(self._followers, *asked, batch=batch, memory=memory)
 
-    def assigned(self, batch: Batch) -> IntArray:
+    def assign(self, batch: Batch) -> IntArray:
         """A row of the cells for each event of some trends, of a term that it has in one of their assignments."""
         rows = batch.row.astype(np.int64)
         if not len(self._followers.automaton.of):
