@@ -69,6 +69,11 @@ class OpenWays:
         """The events by operand."""
         return stream_of(self.pattern, self.events)
 
+    @cached_property
+    def followed(self) -> BoolArray:
+        """bool[n]: as of `is_followed`, of all events; each way asks for it."""
+        return is_followed(self.events, self.settled, np.arange(len(self.events)))
+
     def going_on(self, way: Way, starts: BoolArray) -> BoolArray:
         """bool[n]: those of some events that a way begins with and may go on from."""
         stream = self.stream
@@ -79,7 +84,7 @@ class OpenWays:
         if begins.any() and (self.strict or way.order.adjacent):
             rows, awaited = taken_from(self.pattern, way, stream, begins, strict=self.strict)
             ends = rows.offsets[1:] - 1
-            ended = is_followed(self.events, self.settled, stream.source[rows.events[ends]])
+            ended = self.followed[stream.source[rows.events[ends]]]
             if not self.strict:
                 ended &= awaits_next(self.pattern, way.order, rows.operands[ends], awaited)
             begins[:] = False
