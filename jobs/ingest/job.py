@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from patternlake.delta_tables.batches import phases
@@ -30,7 +29,7 @@ from patternlake.jobs.ingest.bringing import choose_place
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation
 from patternlake.jobs.ingest.evaluated_rows import settings as evaluation_settings
-from patternlake.jobs.ingest.judging import Judge, settled_before
+from patternlake.jobs.ingest.judging import Judge, settled_by
 from patternlake.jobs.ingest.moved_source import follow
 from patternlake.jobs.ingest.prepared_rows import Total, warning
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
@@ -38,7 +37,7 @@ from patternlake.jobs.ingest.rivals import rival, rivalry
 from patternlake.jobs.ingest.ties import Ties
 from patternlake.jobs.ingest.unread_files import may_have_unread, renew_planned
 from patternlake.jobs.ingest.writing import write
-from patternlake.jobs.sources.columns import FIRST_MICROS, LATE, EventColumns
+from patternlake.jobs.sources.columns import LATE, EventColumns
 from patternlake.jobs.sources.errors import ChangedSourceError
 from patternlake.jobs.sources.source import Source
 from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
@@ -370,7 +369,7 @@ class _Run:
             tie_count = evaluated.rows.count_ties()
             write(batch, evaluated.rows, self.columns, bad_files)
         last = _later(good.greatest, None if before is None else before.state.get("max_time"))
-        settled = self._find_settled(last, before)
+        settled = settled_by(last, self.stream.allowed_lateness, before)
         watermark = settled if self.stream.allowed_lateness is not None else None
         publication = batch.publish(
             rows_in=rows_in,
@@ -406,14 +405,6 @@ class _Run:
     def _leave_out_late(self, found: dict[str | None, Total]) -> dict[str | None, Total]:
         """What a batch amounts to, without late rows where these are going to be taken in."""
         return {reason: total for reason, total in found.items() if self.backfill is None or reason != LATE}
-
-    def _find_settled(self, last: int | None, before: Publication | None) -> int | None:
-        """The greatest watermark so far, in microseconds; while there is no allowed lateness, the one of before."""
-        lateness = self.stream.allowed_lateness
-        marks = [None if before is None else settled_before(before)]
-        if lateness is not None and last is not None:
-            marks.append(max(FIRST_MICROS, last - lateness // timedelta(microseconds=1)))
-        return max((mark for mark in marks if mark is not None), default=None)
 
     def _check_adopted(self, batch: Batch, epoch: int, source_to: int) -> None:
         found = batch.source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.reading.state_reader import Condition
@@ -13,6 +13,7 @@ from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.writing.arrow_rows import frame_of
 from patternlake.jobs.batches import few
 from patternlake.jobs.ingest import repeats, steps
+from patternlake.jobs.sources.columns import FIRST_MICROS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,11 +24,21 @@ if TYPE_CHECKING:
     from patternlake.jobs.ingest.evaluated_rows import Evaluation
 
 
-def settled_before(before: Publication) -> int | None:
+def settled_before(before: Publication | None) -> int | None:
     """The greatest watermark that was published up to a batch, in microseconds: where a stream had no allowed lateness
     meanwhile, it goes on from there.
     """
+    if before is None:
+        return None
     marks = [before.state.get("settled"), None if before.watermark is None else timestamps.to_micros(before.watermark)]
+    return max((mark for mark in marks if mark is not None), default=None)
+
+
+def settled_by(last: int | None, lateness: timedelta | None, before: Publication | None) -> int | None:
+    """The greatest watermark once a batch is published, in microseconds: `last` is the greatest time so far."""
+    marks = [settled_before(before)]
+    if lateness is not None and last is not None:
+        marks.append(max(FIRST_MICROS, last - lateness // timedelta(microseconds=1)))
     return max((mark for mark in marks if mark is not None), default=None)
 
 

@@ -27,6 +27,7 @@ from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.writing import direct_writer
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.ingest.job import JOB
+from patternlake.jobs.ingest.judging import settled_by
 from patternlake.udfs.attributes import column_of, is_attribute
 from patternlake.udfs.blocks import block_of
 from patternlake.udfs.measures.event_values import typed_values
@@ -120,13 +121,10 @@ def publish(
     _append(batch, "event_statistics", _statistics(ordered, at))
     _append(batch, "events", _events(stream, ordered, at, positions))
     last = max(at) if before is None else max(*at, before.state["max_time"])
-    watermark = None
-    if stream.allowed_lateness is not None:
-        watermark = timestamps.from_micros(last - stream.allowed_lateness // timedelta(microseconds=1))
-        if before is not None and before.watermark is not None and watermark is not None:
-            watermark = max(watermark, before.watermark)
+    settled = settled_by(last, stream.allowed_lateness, before)
+    watermark = None if stream.allowed_lateness is None else timestamps.from_micros(settled)
     return batch.publish(
-        rows_in=len(ordered), rows_out=len(ordered), watermark=watermark, state={"max_time": last},
+        rows_in=len(ordered), rows_out=len(ordered), watermark=watermark, state={"max_time": last, "settled": settled},
         source_from=first, source_to=first + len(ordered),
     )  # fmt: skip
 
