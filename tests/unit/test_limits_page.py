@@ -16,6 +16,7 @@ from patternlake.udfs.kleene import query as kleene
 from patternlake.udfs.machines import query as machines
 from patternlake.udfs.machines import time_conditions
 from patternlake.udfs.machines.forecasts import limits as forecasts
+from patternlake.udfs.machines.graph import links, liveness
 from patternlake.udfs.paths import request as paths
 from patternlake.udfs.sketch import query as sketch
 from patternlake.udfs.sketch.kernels import exact
@@ -48,6 +49,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="ut
         ("windows that one event", trends.MOST_WINDOWS),
         ("subscriptions | operands", machines.MOST_OPERANDS),
         ("combinations that `OR`", time_conditions.MOST_CHOICES),
+        ("states; ways in which", links.MOST_COMPOSITE_STATES),
+        ("states; ways in which", liveness.MOST_COMPLETION_PATHS),
         ("funnels | steps", funnels.MOST_STEPS),
         ("characters of a name", values.NAME_LENGTH),
         ("characters of a number", limits.MOST_DIGITS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import combinations
 
 import pytest
 from drawn import RANDOMS
@@ -11,8 +12,10 @@ from naive import machines as naive
 from naive.machine_cases import ATTRIBUTES
 from naive.machine_random import random_events, random_subscription
 
+from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.machines.graph import liveness
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, moves, pending
 from patternlake.udfs.machines.graph.liveness import FIRST, NOW, CompletionPath, completion_paths
 from patternlake.udfs.machines.query import Subscription, compile_subscription
@@ -105,3 +108,31 @@ def test_a_window_of_time_bounds_now_and_one_of_events_counts_what_is_missing(
 ) -> None:
     made = completion_paths(compiled(f"a ; b ; c WITHIN {within}"), CompositeState(1), frozenset({0}))
     assert [(completion_path.bounds, completion_path.missing) for completion_path in made] == [(bounds, 2)]
+
+
+def alternatives(count: int, compared: int) -> str:
+    pattern = " ; ".join(f"(a{each} | b{each})" for each in range(count))
+    return pattern + "".join(f" @(t(a{each}) - t(a{each - 1}) < 5 SEC)" for each in range(1, compared))
+
+
+def test_only_alternatives_that_conditions_name_make_completion_paths() -> None:
+    bound, at = {0, 1}, CompositeState(1)
+    assert seen(alternatives(31, compared=0), bound, at) == [()]
+    assert seen(alternatives(31, compared=3), bound, at) == [((NOW, 0, 5 * SECOND - 1),), ()]
+
+
+def test_the_shortest_alternative_tells_how_many_events_are_missing() -> None:
+    asked = compiled("a ; ((b ; c) | d | (e ; f)) WITHIN 5 EVENTS")
+    (made,) = completion_paths(asked, CompositeState(1), frozenset({0}))
+    assert made.missing == 1
+
+
+def test_siblings_that_are_all_compared_are_tried_in_each_order_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = " ".join(f"@(t({one}) - t({other}) < 5 SEC)" for one, other in combinations("bcde", 2))
+    monkeypatch.setattr(liveness, "MOST_COMPLETION_PATHS", 24)
+    assert seen(f"a ; (b & c & d & e) {pairs}", {0}, CompositeState(1)) == [()]
+
+
+def test_too_many_ways_to_end_a_match_are_refused() -> None:
+    with pytest.raises(UnsupportedOperatorError, match="more than 4,096 ways to end a match; compare fewer"):
+        seen(alternatives(15, compared=15), {0, 1}, CompositeState(1))

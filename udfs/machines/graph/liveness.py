@@ -16,13 +16,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
+from math import prod
 
+from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.time_gaps import UNBOUNDED
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves
 from patternlake.udfs.machines.query import Chain, Item, Subscription
 from patternlake.udfs.machines.time_conditions import TimeBound, TimeChoice, TimeCondition
 
 MOST_ORDERS = 720
+MOST_COMPLETION_PATHS = 4_096
+"""Greatest number of choices of one state; conditions between operands that are missing multiply them."""
 NOW, FIRST = -1, -2
 """Stand among operands for the last event that the partition took, and for the first event of the match."""
 
@@ -66,13 +70,22 @@ def completion_paths(
     bound
         Operands that are bound, or may be: bounds of those that are not, as alternatives that were not taken, don't
         apply.
+
+    Raises
+    ------
+    UnsupportedOperatorError
+        There are more than `MOST_COMPLETION_PATHS` choices.
     """
     found: dict[CompletionPath, None] = {}
-    for missing, order in _sequences(subscription.master, composite_state) or _ways(
+    tried = 0
+    for missing, order in _sequences(subscription.master, composite_state) or _Ways(subscription).of_chain(
         subscription.master, composite_state
     ):
         joined = _join(subscription, missing)
-        for times in _sign(subscription, missing, bound):
+        for times in _sign(subscription, missing, order, bound):
+            tried += 1
+            if tried > MOST_COMPLETION_PATHS:
+                raise _too_many(subscription)
             bounds = _eliminate([*_order(subscription, missing, order), *times], missing)
             if bounds is not None:
                 found[CompletionPath(bounds, len(missing), joined)] = None
@@ -99,6 +112,9 @@ def _implies(one: CompletionPath, other: CompletionPath) -> bool:
 _Way = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 """Operands that are missing, and pairs of them of which the first comes before the second."""
 _Edges = list[tuple[int, int, int]]
+_Pairs = frozenset[tuple[int, int]]
+_Choice = tuple[_Edges, list[tuple[int, int]]]
+"""What a condition says, and which of two siblings it takes to be no later than which."""
 
 
 def _sequences(chain: Chain, composite_state: CompositeState) -> list[_Way]:
@@ -129,39 +145,79 @@ def _contiguous(chain: Chain) -> bool:
     return any(chain.next_to) or any(_contiguous(child) for item in chain.items for child in item.children)
 
 
-def _ways(chain: Chain, composite_state: CompositeState) -> list[_Way]:
-    """All choices of alternatives for what is missing of a chain."""
-    if complete(chain, composite_state):
-        return [((), ())]
-    parts = [
-        _ways_of(item, composite_state if number == 0 else START)
-        for number, item in enumerate(chain.items[composite_state.done :])
-    ]
-    found = []
-    for chosen in product(*parts):
-        missing: tuple[int, ...] = ()
-        order: tuple[tuple[int, int], ...] = ()
-        for more, inner in chosen:
-            order += (*inner, *((before, behind) for before in missing for behind in more))
-            missing += more
-        found.append((missing, order))
-    return found
+class _Ways:
+    """All choices of alternatives for what is missing, but those that no condition tells apart from a shorter one."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self.subscription = subscription
+        self.telling = {operand for condition in subscription.bounds for operand in condition.operands}
+        self.telling |= {operand for operand, primitive in enumerate(subscription.primitives) if primitive.joins}
+
+    def of_chain(self, chain: Chain, composite_state: CompositeState) -> list[_Way]:
+        """Those of a chain."""
+        if complete(chain, composite_state):
+            return [((), ())]
+        parts = [
+            self.of_item(item, composite_state if number == 0 else START)
+            for number, item in enumerate(chain.items[composite_state.done :])
+        ]
+        found = []
+        for chosen in self.combined(parts):
+            missing: tuple[int, ...] = ()
+            order: tuple[tuple[int, int], ...] = ()
+            for more, inner in chosen:
+                order += (*inner, *((before, behind) for before in missing for behind in more))
+                missing += more
+            found.append((missing, order))
+        return found
+
+    def of_item(self, item: Item, composite_state: CompositeState) -> list[_Way]:
+        """The same for the item that a composite state stands before or in."""
+        if item.primitive >= 0:
+            return [((item.primitive,), ())]
+        if not item.every:
+            if composite_state.children:
+                return self.of_chain(item.children[composite_state.alternative], composite_state.children[0])
+            return self.shortest(way for chain in item.children for way in self.of_chain(chain, START))
+        composite_states = composite_state.children or (START,) * len(item.children)
+        inner = [self.of_chain(chain, part) for chain, part in zip(item.children, composite_states, strict=True)]
+        return [
+            (
+                tuple(one for missing, _ in chosen for one in missing),
+                tuple(pair for _, order in chosen for pair in order),
+            )
+            for chosen in self.combined(inner)
+        ]
+
+    def combined(self, parts: Sequence[Sequence[_Way]]) -> Iterator[tuple[_Way, ...]]:
+        if prod(map(len, parts)) > MOST_COMPLETION_PATHS:
+            raise _too_many(self.subscription)
+        return product(*parts)
+
+    def shortest(self, ways: Iterable[_Way]) -> list[_Way]:
+        """Of ways with the same operands that conditions name, in the same order, the shortest: what else they ask is
+        that something comes.
+        """
+        found: dict[_Way, _Way] = {}
+        for way in ways:
+            missing, order = way
+            told = (
+                tuple(operand for operand in missing if operand in self.telling),
+                tuple(pair for pair in order if self.telling.issuperset(pair)),
+            )
+            if len(missing) < len(found.setdefault(told, way)[0]):
+                found[told] = way
+        return list(found.values())
 
 
-def _ways_of(item: Item, composite_state: CompositeState) -> list[_Way]:
-    """The same for the item that a composite state stands before or in."""
-    if item.primitive >= 0:
-        return [((item.primitive,), ())]
-    if not item.every:
-        if composite_state.children:
-            return _ways(item.children[composite_state.alternative], composite_state.children[0])
-        return [way for chain in item.children for way in _ways(chain, START)]
-    composite_states = composite_state.children or (START,) * len(item.children)
-    inner = [_ways(chain, part) for chain, part in zip(item.children, composite_states, strict=True)]
-    return [
-        (tuple(one for missing, _ in chosen for one in missing), tuple(pair for _, order in chosen for pair in order))
-        for chosen in product(*inner)
-    ]
+def _too_many(subscription: Subscription) -> UnsupportedOperatorError:
+    query = subscription.query
+    span = query.pattern.span
+    message = (
+        f"alternatives and siblings that conditions compare leave more than {MOST_COMPLETION_PATHS:,} ways to end a "
+        "match; compare fewer of them"
+    )
+    return UnsupportedOperatorError(message, query.text, span.start, span.end)
 
 
 def _order(subscription: Subscription, missing: Sequence[int], order: Sequence[tuple[int, int]]) -> _Edges:
@@ -174,34 +230,58 @@ def _order(subscription: Subscription, missing: Sequence[int], order: Sequence[t
     return edges
 
 
-def _sign(subscription: Subscription, missing: Sequence[int], bound: frozenset[int]) -> Iterator[_Edges]:
-    """The conditions that name a missing operand, for every choice of which of two siblings is the later."""
+def _sign(
+    subscription: Subscription, missing: Sequence[int], order: Sequence[tuple[int, int]], bound: frozenset[int]
+) -> Iterator[_Edges]:
+    """The conditions that name a missing operand, for every choice of which of two siblings is the later.
+
+    Where the choices before say it already, the other one is left out: it holds for equal times alone, for which
+    both do.
+    """
     known = bound.union(missing)
     choices = [
         _choices(condition)
         for condition in subscription.bounds
         if condition.operands <= known and not condition.operands <= bound
     ]
-    for chosen in product(*choices):
-        yield [edge for edges in chosen for edge in edges]
+    yield from _extended([], frozenset(order), choices)
 
 
-def _choices(condition: TimeCondition) -> list[_Edges]:
+def _extended(edges: _Edges, ordered: _Pairs, choices: Sequence[Sequence[_Choice]]) -> Iterator[_Edges]:
+    """What conditions say together; `ordered`: pairs of operands of which the first is no later than the second."""
+    if not choices:
+        yield edges
+        return
+    for said, signs in choices[0]:
+        if not any((late, early) in ordered and (early, late) not in ordered for early, late in signs):
+            yield from _extended([*edges, *said], _ordered(ordered, signs), choices[1:])
+
+
+def _ordered(ordered: _Pairs, signs: Iterable[tuple[int, int]]) -> _Pairs:
+    """Pairs with more of them, and what follows from both."""
+    for early, late in signs:
+        before = {one for one, other in ordered if other == early}
+        behind = {other for one, other in ordered if one == late}
+        ordered |= {*product({early, *before}, {late, *behind})}
+    return ordered
+
+
+def _choices(condition: TimeCondition) -> list[_Choice]:
     """What a condition says of times, for every choice that it leaves."""
     return [
-        [edge for edges in signed for edge in edges]
+        ([edge for edges, _ in signed for edge in edges], [sign for _, signs in signed for sign in signs])
         for choice in condition.choices
-        for signed in product(*map(_edges, choice))
+        for signed in product(*map(_signed, choice))
     ]
 
 
-def _edges(part: TimeBound) -> list[_Edges]:
+def _signed(part: TimeBound) -> list[_Choice]:
     forward = _limits(part.later, part.earlier, part)
     if not part.absolute:
-        return [forward]
+        return [(forward, [])]
     return [
-        [*forward, (part.earlier, part.later, 0)],
-        [*_limits(part.earlier, part.later, part), (part.later, part.earlier, 0)],
+        ([*forward, (part.earlier, part.later, 0)], [(part.earlier, part.later)]),
+        ([*_limits(part.earlier, part.later, part), (part.later, part.earlier, 0)], [(part.later, part.earlier)]),
     ]
 
 
