@@ -70,12 +70,15 @@ class Published:
         The publication that was current; None where there was none.
     newest
         The latest one of all.
+    newest_of_base
+        The latest one with the first batch of `at`: its rows are what there is now of those of `at`.
     first, horizon
         When the object was first published, and the earliest moment that can be asked for; microseconds, or None.
     """
 
     at: PublishedBatch | None
     newest: PublishedBatch | None = None
+    newest_of_base: PublishedBatch | None = None
     first: int | None = None
     horizon: int | None = None
 

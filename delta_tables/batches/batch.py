@@ -191,6 +191,10 @@ class Batch(BatchRows):
         self._check_passed()
         intent = self.intent
         folder, direct, written = self.database.folder_on_disk, self.database.direct, self.database.written
+        versions = {} if folder is None or direct is None else durability.current_versions(direct, self.job)
+        if folder is not None:
+            durability.write_out(folder)
+        # As late as can be: a moment after it is asked from this batch.
         published_at = timestamps.now()
         if self.previous is not None:
             # The driver's clock may stand still or go back; an object's publications are in order all the same.
@@ -217,10 +221,8 @@ class Batch(BatchRows):
             horizon=None if self.previous is None else self.previous.horizon,
             seconds=round(time.monotonic() - self._started, 3),
             published_at=published_at,
-            versions={} if folder is None or direct is None else durability.current_versions(direct, self.job),
+            versions=versions,
         )
-        if folder is not None:
-            durability.write_out(folder)
         application = application_of("publications", self.job, self.object)
         writer = PublicationsWriter(self.database)
         self.published = writer.publish(publication, application=application, version=self.batch_id)

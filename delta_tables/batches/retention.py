@@ -11,7 +11,7 @@ from pyspark.sql import Column
 
 from patternlake.delta_tables.batches.closing import FEW_BYTES
 from patternlake.delta_tables.reading.spark_reader import all_of
-from patternlake.delta_tables.reading.state_reader import Condition
+from patternlake.delta_tables.reading.state_reader import Condition, among, between
 from patternlake.delta_tables.reading.visibility import first_batch, of_object
 from patternlake.delta_tables.schema import documents, timestamps
 from patternlake.delta_tables.tables.catalogue import TABLES
@@ -22,6 +22,9 @@ from patternlake.udfs.errors import ArgumentError, StateError
 if TYPE_CHECKING:
     from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.schema.table import Table
+
+_READERS = ("sketch", "predict", "trends")
+"""Jobs of which functions read the events that a batch knows, beside what it keeps."""
 
 
 def forget(database: Database, *, job: str, object: str, horizon: datetime) -> Publication | None:
@@ -69,15 +72,33 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
         latest = _record(database, latest, horizon)
     assert latest.horizon is not None
     needed = reader.at(job, object, latest.horizon)
+    read = _first_read(database, needed, latest.horizon) if job == "ingest" else None
     for table in TABLES.values():
         if table.job == job:
-            _forget(database, table, needed)
+            _forget(database, table, needed, read)
     return latest
 
 
-def _forget(database: Database, table: Table, needed: Publication) -> None:
+def _first_read(database: Database, events: Publication, horizon: datetime) -> int:
+    """The first batch of a stream that anything reads which can be asked for at a horizon or later.
+
+    What has not been made anew since the stream was answers from the events that it read then.
+    """
+    columns = ("job", "object", "batch_id", "published_at", "source")
+    until = between("published_at", None, timestamps.to_micros(horizon))
+    where = [Condition("stream_id", "=", events.stream_id), among("job", _READERS), *until]
+    rows = database.state.rows("publications", columns, where)
+    found: dict[tuple[str, str], tuple[int, datetime, str]] = {}
+    for row in rows.to_pylist():
+        at = (row["batch_id"], row["published_at"], row["source"])
+        found[row["job"], row["object"]] = max(at, found.get((row["job"], row["object"]), at))
+    sources = [documents.from_text(source) for _, _, source in found.values()]
+    return min((int(source["ingest_base"]) for source in sources), default=events.base_batch)
+
+
+def _forget(database: Database, table: Table, needed: Publication, read: int | None) -> None:
     """Delete the rows of an object that the publication at its horizon does not need."""
-    any_of = _list_unneeded(table, needed)
+    any_of = _list_unneeded(table, needed, read)
     # What a table's log says is cheap to ask.
     if database.direct is not None and not any(database.direct.size(table.name, where) for where in any_of):
         return
@@ -95,11 +116,15 @@ def _oldest(table: Table, needed: Publication) -> int:
     return needed.batch_id if table.momentary else first_batch(table, needed.source, needed.base_batch)
 
 
-def _list_unneeded(table: Table, needed: Publication) -> list[list[Condition]]:
-    """The rows of an object that a publication does not need: those that satisfy all conditions of one of the lists."""
+def _list_unneeded(table: Table, needed: Publication, read: int | None) -> list[list[Condition]]:
+    """The rows of an object that a publication does not need: those that satisfy all conditions of one of the lists.
+
+    Those of batch `read` and later ones are needed by what others publish; None: there is no such batch.
+    """
     mine = of_object(table, needed.stream_id, needed.object_id)
     written = "from_batch" if table.changing else "batch_id"
-    any_of = [[*mine, Condition(written, "<=", _oldest(table, needed) - 1)]]
+    oldest = _oldest(table, needed)
+    any_of = [[*mine, Condition(written, "<=", (oldest if read is None else min(oldest, read)) - 1)]]
     return [*any_of, [*mine, Condition("to_batch", "<=", needed.batch_id)]] if table.changing else any_of
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.reading.spark_reader import all_of
-from patternlake.delta_tables.reading.state_reader import Condition, between
+from patternlake.delta_tables.reading.state_reader import between
 from patternlake.delta_tables.reading.visibility import of_object, visible
 from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.sketch_nodes import TABLE
@@ -38,7 +38,7 @@ def segment_ends(database: Database, publication: Publication) -> list[tuple[int
     )
     ends = {int(row["segment"]): timestamps.from_micros(row["end"]) for row in rows}
     first = min(ends, default=0)
-    long_past = timestamps.from_micros(0)
+    long_past = timestamps.from_micros(timestamps.EARLIEST)
     return [(segment, end) for segment, end in {**dict.fromkeys(range(first), long_past), **ends}.items() if end]
 
 
@@ -71,5 +71,7 @@ def keep_topmost(database: Database, publication: Publication, begin: int, end: 
 
 
 def _segments(publication: Publication, begin: int, end: int) -> Column:
-    where = [*of_object(TABLE, publication.stream_id, publication.object_id), *between("segment", begin, end - 1)]
-    return all_of([*where, Condition("from_batch", ">=", publication.base_batch)], ())
+    # Later batches may be of a rebuild, whose nodes have no age yet.
+    batches = between("from_batch", publication.base_batch, publication.batch_id)
+    where = of_object(TABLE, publication.stream_id, publication.object_id)
+    return all_of([*where, *between("segment", begin, end - 1), *batches], ())

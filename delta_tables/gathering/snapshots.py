@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -31,14 +31,21 @@ class Publications:
     ----------
     rows
         Columns of the table, as `Snapshot` reads them.
+    later
+        The same, read since: of them comes what has become of the rows that the first ones show.
     """
 
-    def __init__(self, rows: pa.Table) -> None:
-        self._rows = rows
+    def __init__(self, rows: pa.Table, later: pa.Table | None = None) -> None:
+        self._rows, self._later = rows, later
 
     def of_job(self, job: str) -> Publications:
         """Those of one job."""
         return Publications(self._rows.filter(pc.equal(self._rows["job"], job)))
+
+    def seen_by(self, reader: StateReader) -> Publications:
+        """The same publications, with what has become of their rows since."""
+        jobs = [Condition("job", "=", job) for job in pc.unique(self._rows["job"]).to_pylist()]
+        return Publications(self._rows, reader.rows("publications", _COLUMNS, jobs if len(jobs) == 1 else []))
 
     def names(self, job: str) -> list[str]:
         """Names of all objects of a job, whenever they were published; sorted."""
@@ -51,9 +58,14 @@ class Publications:
 
     def published(self, job: str, name: str, as_of: int | None) -> Published:
         """What a job has published of an object at a moment; `NOTHING` of one that it never heard of."""
-        rows = self._rows
-        mine = rows.filter(pc.and_(pc.equal(rows["job"], job), pc.equal(rows["object"], name)))
-        return _find_published(mine, as_of) if mine.num_rows else NOTHING
+        mine = _of_object(self._rows, job, name)
+        if not mine.num_rows:
+            return NOTHING
+        found = _find_published(mine, as_of)
+        if self._later is None or found.at is None:
+            return found
+        since = _find_published(_of_object(self._later, job, name), found.at.published_at)
+        return replace(found, newest_of_base=since.newest_of_base)
 
 
 class Snapshot:
@@ -166,6 +178,10 @@ def earliest_event(reader: StateReader, stream_id: int, after: int, batch: int) 
     return pc.min(in_micros(reader.rows("event_statistics", ("first_time",), where)["first_time"])).as_py()  # type: ignore[no-any-return]
 
 
+def _of_object(rows: pa.Table, job: str, name: str) -> pa.Table:
+    return rows.filter(pc.and_(pc.equal(rows["job"], job), pc.equal(rows["object"], name)))
+
+
 def _find_published(rows: pa.Table, as_of: int | None) -> Published:
     moments = {name: in_micros(rows[name]) for name in _MOMENTS}
     published_at = moments["published_at"].to_numpy(zero_copy_only=False)
@@ -176,9 +192,12 @@ def _find_published(rows: pa.Table, as_of: int | None) -> Published:
         values: dict[str, Any] = rows.slice(int(at), 1).to_pylist()[0]
         return PublishedBatch(**{**values, **{name: column[int(at)].as_py() for name, column in moments.items()}})
 
+    at = row(among[-1]) if len(among) else None
+    bases = rows["base_batch"].to_numpy()[order]
     return Published(
-        at=row(among[-1]) if len(among) else None,
+        at=at,
         newest=row(order[-1]),
+        newest_of_base=None if at is None else row(order[bases == at.base_batch][-1]),
         first=int(published_at.min()),
         horizon=pc.max(moments["horizon"]).as_py(),
     )

@@ -123,6 +123,11 @@ class DirectReader:
         """Return the number of a table's current version."""
         return self._logs.current(table).version
 
+    def identity(self, table: str) -> Hashable:
+        """Return what tells a table's current version from any other, also of a table that was there before it."""
+        log = self._logs.current(table)
+        return log.version, log.created
+
     def size(
         self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = (), few: int | None = None
     ) -> int:

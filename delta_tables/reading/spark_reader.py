@@ -41,6 +41,11 @@ class SparkReader:
         history = DeltaTable.forName(self._spark, self._log(table)).history(1)
         return int(history.select("version").collect()[0][0])
 
+    def identity(self, table: str) -> Hashable:
+        """Return the number of a table's current version, and when it was committed."""
+        history = DeltaTable.forName(self._spark, self._log(table)).history(1)
+        return tuple(history.select("version", "timestamp").collect()[0])
+
     def size(
         self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = (), few: int | None = None
     ) -> int:

@@ -71,6 +71,9 @@ class StateReader(Protocol):
     def version(self, table: str) -> int:
         """Return the number of a table's current version; what was read of an equal one is the same."""
 
+    def identity(self, table: str) -> Hashable:
+        """Return what tells a table's current version from any other, also of a table that was there before it."""
+
     def size(
         self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = (), few: int | None = None
     ) -> int:

@@ -130,6 +130,9 @@ def next_batch(
         adopted = None
     fresh = last is None or rebuild or last.source["ingest_base"] != stream.base_batch
     fresh = fresh or (adopted is not None and adopted.rebuild)
+    if adopted is not None:
+        # The stream may have gained attributes since.
+        whole["stream"] = adopted.configuration["stream"]
     if adopted is not None and catalogue:
         whole[catalogue] = adopted.configuration.get(catalogue)
     if last is not None and not fresh:

@@ -68,6 +68,9 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
 def _maintain(db: Database, name: str, configuration: Configuration) -> int:
     """Age, forget and describe; how many segments have reached an age."""
     removed = 0
+    if db.direct is not None:
+        # What maintenance commits would hide how far the tables had come.
+        check_versions(db.direct, {table.job for table in TABLES.values()})
     phases.at("ageing the sketch")
     if name in configuration.sketches:
         removed = _age(db, name, configuration.sketches[name].age)
@@ -139,6 +142,9 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
     before, now = _by_level(last.state.get("floors", [])), _by_level(floors)
     if now != before:
         object_state = load_object_state(db, "sketch", name, name)
+        # The job `sketch` may be at work, or may have died: it must finish its batch first.
+        if any(not intent.source.get(AGEING) for intent in object_state.pending):
+            return _wait_for(name, object_state.next_batch)
         batch = Batch.begin(
             db,
             job="sketch",
@@ -152,11 +158,9 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
             configuration=last.configuration,
             object_state=object_state,
         )
-        # The job `sketch` may be at work, or may have died: it must finish its batch first.
         unchanged = batch.previous is not None and batch.previous.batch_id == last.batch_id
         if not unchanged or not batch.source.get(AGEING):
-            logger.warning("sketch %r has an unfinished batch %d; it is aged after that", name, batch.batch_id)
-            return 0
+            return _wait_for(name, batch.batch_id)
         batch.publish(rows_in=0, rows_out=0, watermark=last.watermark, state={**last.state, "floors": floors})
     # Those that reached it earlier, too: a run may have died before it removed their nodes.
     top = _sizing(last).height - 1
@@ -170,6 +174,11 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
             keep_topmost(db, last, begin, end, min(int(floor["level"]), top))
         begin = max(begin, end)
     return len({segment for level, end in now.items() for segment in range(before.get(level, 0), end)})
+
+
+def _wait_for(name: str, batch_id: int) -> int:
+    logger.warning("sketch %r has an unfinished batch %d; it is aged after that", name, batch_id)
+    return 0
 
 
 @dataclass(frozen=True)

@@ -73,5 +73,6 @@ def forget(cache: TableCache) -> None:
 
 
 def _key(function: TableFunction, lake: Lake, arguments: Mapping[str, Any]) -> Hashable:
-    version = lake.reader.version("publications")
-    return (_ANSWER, lake.database.location, version, lake.ways, function.name, json.dumps(arguments, sort_keys=True))
+    published = lake.reader.identity("publications")
+    asked = json.dumps(arguments, sort_keys=True)
+    return (_ANSWER, lake.database.location, published, lake.ways, function.name, asked)

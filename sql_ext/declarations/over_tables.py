@@ -50,6 +50,9 @@ class _NoFiles:
     def version(self, table: str) -> int:
         return 0
 
+    def identity(self, table: str) -> Any:
+        return 0
+
     def size(
         self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = (), few: int | None = None
     ) -> int:

@@ -99,26 +99,12 @@ class RowAnswers:
         """`ANSWER` of each row, whose fields are the other arguments."""
         calls = [{**self.constants, **row} for row in rows_in_micros(pa.Table.from_struct_array(rows))]
         here = _Here(reader_at(self.place))
+        # The plan may be old, and nodes that it could count on may have aged.
+        publications = self.publications.seen_by(here.reader)
         answers: dict[tuple[Any, ...], dict[str, Any]] = {}
         for arguments, keys in _alike(calls):
-            answers |= self._answers(here, arguments, keys)
+            answers |= _answers(here, publications, arguments, keys)
         return pa.array([answers[_identity(arguments)] for arguments in calls], ANSWER)
-
-    def _answers(
-        self, here: _Here, arguments: Mapping[str, Any], keys: Sequence[str | None]
-    ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-        named = sorted({key for key in keys if key is not None})
-        told: dict[str | None, dict[str, Any]]
-        try:
-            found: dict[str | None, bool | None] = {}
-            if None in keys:
-                found[None] = _occurs(here, self.publications, arguments)
-            if named:
-                found.update(_occurs_by_key(here, self.publications, arguments, named))
-            told = {key: {"found": one, "error": None} for key, one in found.items()}
-        except PatternLakeError as error:
-            told = {key: {"found": None, "error": str(error)} for key in keys}
-        return iter([(_identity({**arguments, "key": key}), answer) for key, answer in told.items()])
 
 
 class _Here:
@@ -141,6 +127,23 @@ class _Here:
     def apart(self) -> Lake:
         """Nothing is too large for the task."""
         raise AssertionError
+
+
+def _answers(
+    here: _Here, publications: Publications, arguments: Mapping[str, Any], keys: Sequence[str | None]
+) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    named = sorted({key for key in keys if key is not None})
+    told: dict[str | None, dict[str, Any]]
+    try:
+        found: dict[str | None, bool | None] = {}
+        if None in keys:
+            found[None] = _occurs(here, publications, arguments)
+        if named:
+            found.update(_occurs_by_key(here, publications, arguments, named))
+        told = {key: {"found": one, "error": None} for key, one in found.items()}
+    except PatternLakeError as error:
+        told = {key: {"found": None, "error": str(error)} for key in keys}
+    return iter([(_identity({**arguments, "key": key}), answer) for key, answer in told.items()])
 
 
 def _identity(arguments: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -190,6 +190,9 @@ class _Fallback:
     def version(self, table: str) -> int:
         return self._read(lambda reader: reader.version(table))
 
+    def identity(self, table: str) -> Hashable:
+        return self._read(lambda reader: reader.identity(table))
+
     def size(
         self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = (), few: int | None = None
     ) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -50,7 +50,7 @@ class Learned:
         self.location = location
         self._stored: dict[tuple[int, JudgedCondition], Observation] = {}
         self._own: dict[tuple[int, JudgedCondition], Observation] = {}
-        self._version = -1
+        self._version: Hashable = None
         self._look_at = 0.0
         self._lock = threading.Lock()
         _AT[location] = self
@@ -93,7 +93,7 @@ class Learned:
 
     def _read(self, reader: StateReader) -> None:
         try:
-            version = reader.version(TABLE.name)
+            version = reader.identity(TABLE.name)
             if version == self._version:
                 return
             found = read_observations(reader)

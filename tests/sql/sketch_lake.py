@@ -43,6 +43,23 @@ DATABASE = "sketch_lake"
 _ASKED_AT_ONCE = 3
 _LAKES: dict[int, SketchLake] = {}
 
+DAY = 24 * 3600 * 1000
+AGES = [
+    {"after": "10 days", "keep_level": 1},
+    {"after": "20 days", "keep_level": 2},
+    {"after": "30 days", "drop": True},
+]
+
+
+def aging(*, begin: int = 0) -> list[E]:
+    """Five segments of 8 events, if leaves hold two: an event a day.
+
+    The last one is 39 days after the first. Segment 0 ends 32 days before the watermark, 1 ends 24 days, 2 ends 16
+    days, 3 ends 8 days before it.
+    """
+    names = "QRABABAB" + "CDDDDDDE" + "FGGGHHIH" + "CDEJJJJJ" + "FGKKKKKK"
+    return [E((begin + day) * DAY, name) for day, name in enumerate(names)]
+
 
 def letters(text: str, *, begin: int = 0) -> list[E]:
     """An event per letter, a second apart."""

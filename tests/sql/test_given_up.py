@@ -84,6 +84,20 @@ def test_a_batch_that_wrote_nothing_is_given_up_for_another_configuration(
     assert predict(s.db, s.name, {"m": right}).batches == 0
 
 
+def test_a_batch_that_died_is_finished_though_the_stream_has_gained_an_attribute(
+    s: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = GroupConfiguration(stream=s.name, pattern="a, b", within=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(writes, "append", dying_at("group_state"))
+        with pytest.raises(DiedError):
+            groups(s.db, "attributes", asked)
+    s.stream["attributes"] = {"twice": {"expr": "2 * x", "type": "double"}}
+    s.write("b.csv", "2024-01-01 00:00:10,b,k,10")
+    s.ingest()
+    assert (groups(s.db, "attributes", asked).batches, groups(s.db, "attributes", asked).batches) == (2, 0)
+
+
 @pytest.mark.slow
 def test_a_batch_that_wrote_rows_is_not_given_up(s: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     first = GroupConfiguration(stream=s.name, pattern="a, b", within=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,14 @@ def test_a_table_that_ends_before_what_was_published_is_refused_until_it_is_rebu
     assert (lake.ask("first"), lake.ask("second")) == (2, 2)
 
 
+def test_maintenance_commits_to_no_table_that_has_lost_commits(lake: Lake) -> None:
+    last = lake.last_commit("events")
+    last.unlink()
+    with pytest.raises(StateError, match="events_log is at version"):
+        patternlake.run(lake.spark, lake.configuration, "maintain", side_by_side=1)
+    assert lake.last_commit("events").name < last.name
+
+
 def test_an_empty_last_commit_is_refused_by_its_name(lake: Lake) -> None:
     last = lake.last_commit("events")
     last.write_bytes(b"")
@@ -104,6 +113,7 @@ def test_a_backup_of_the_table_mends_it(lake: Lake) -> None:
 
 def test_what_a_publication_rests_on_is_on_the_disk_before_it(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
+    at: list[float] = []
     append, write_out = writes.append, durability.write_out
 
     def appended(table: str, *args: Any, **others: Any) -> Any:
@@ -113,6 +123,7 @@ def test_what_a_publication_rests_on_is_on_the_disk_before_it(lake: Lake, monkey
     def written_out(folder: str) -> None:
         order.append("write out")
         write_out(folder)
+        at.append(time.time())
 
     monkeypatch.setattr(writes, "append", appended)
     monkeypatch.setattr(durability, "write_out", written_out)
@@ -121,6 +132,10 @@ def test_what_a_publication_rests_on_is_on_the_disk_before_it(lake: Lake, monkey
     assert order[0] == "intents_log"
     assert "events_log" in order
     assert order[-3:] == ["write out", "publications_log", "write out"]
+    # A moment between the two would be answered without the batch, and later with it.
+    assert lake.ask("first") == 2
+    row = lake.spark.sql(f"SELECT max(published_at) FROM {lake.database}_internal.publications").collect()[0]
+    assert row[0].timestamp() >= at[-2]
 
 
 def test_a_failure_to_write_out_is_an_error_and_nothing_is_published(

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from naive import sketch_matching as naive
 from sql.sketch_lake import (
+    AGES,
+    DAY,
     E,
     SketchLake,
     Stream,
+    aging,
     as_published,
     letters,
     moment,
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.slow
-
-DAY = 86_400_000
 
 
 @pytest.fixture(scope="module")
@@ -208,23 +209,14 @@ def test_a_sketch_of_a_stream_without_events_is_refused(lake: SketchLake) -> Non
 
 # --- ageing ---------------------------------------------------------------------------------------------------------
 
-AGES = [
-    {"after": "10 days", "keep_level": 1},
-    {"after": "20 days", "keep_level": 2},
-    {"after": "30 days", "drop": True},
-]
-# Segments of 8 events, one event a day; the last one is 39 days after the first. Segment 0 ends 32 days before the
-# watermark, 1 ends 24 days, 2 ends 16 days, 3 ends 8 days before it.
 LEFT = [(9, 16), (17, 20), (21, 24), *((low, low + 1) for low in range(25, 41, 2))]
-AGED = "QRABABAB" + "CDDDDDDE" + "FGGGHHIH" + "CDEJJJJJ" + "FGKKKKKK"
 
 
 def aged(lake: SketchLake) -> Stream:
     """Leaves of two; maintained once with `AGES`."""
     if "aged" in lake.streams:
         return lake.streams["aged"]
-    made = [E(day * DAY, name) for day, name in enumerate(AGED)]
-    stream = lake.stream("aged", made, sketch={"events_per_leaf": 2, "fpq": 1e-4})
+    stream = lake.stream("aged", aging(), sketch={"events_per_leaf": 2, "fpq": 1e-4})
     stream.run("maintain", age=AGES)
     return stream
 
@@ -302,8 +294,7 @@ def test_exact_answers_do_not_age(lake: SketchLake) -> None:
 
 def test_segments_age_by_the_events_that_came_after_them(lake: SketchLake, caplog: pytest.LogCaptureFixture) -> None:
     # An event a day, so many days are so many events. The stream has no watermark, against which time could be told.
-    made = [E(day * DAY, name) for day, name in enumerate(AGED)]
-    stream = lake.stream("aged by events", made, sketch={"events_per_leaf": 2, "fpq": 1e-4}, allowed_lateness="none")
+    stream = lake.stream("aged by events", aging(), sketch={"events_per_leaf": 2, "fpq": 1e-4}, allowed_lateness="none")
     stream.run("maintain", age=AGES)
     assert {segment for segment, _, _ in nodes_by_place(stream)} == {0, 1, 2, 3, 4}
     assert "is not aged by time: its stream has no watermark" in caplog.text

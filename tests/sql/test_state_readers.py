@@ -280,6 +280,34 @@ def test_forgetting_removes_what_a_rebuild_left(lake: Database, name: str) -> No
     assert lake.table("publications").where(F.col("object") == name).count() == 3
 
 
+def test_events_stay_that_a_sketch_read_which_was_not_made_anew_with_its_stream(lake: Database, name: str) -> None:
+    def sketch_of(ingest: Publication, number: int) -> None:
+        batch = Batch.begin(
+            lake,
+            job="sketch",
+            object=name,
+            stream=name,
+            batch_id=number,
+            base_batch=number,
+            source={"ingest_batch": ingest.batch_id, "ingest_base": ingest.base_batch},
+            source_from=0,
+            source_to=0,
+            configuration={},
+        )
+        batch.publish(rows_in=0, rows_out=0)
+
+    def kept() -> list[int]:
+        retention.forget(lake, job="ingest", object=name, horizon=timestamps.now())
+        rows = lake.table("events").where(F.col("stream_id") == rebuilt.stream_id)
+        return sorted({row.batch_id for row in rows.collect()})
+
+    sketch_of(_ingest(lake, name, 1, [1, 2]), 1)
+    rebuilt = _ingest(lake, name, 2, [1], base_batch=2)
+    assert kept() == [1, 2]
+    sketch_of(rebuilt, 2)
+    assert kept() == [2]
+
+
 def test_attributes_are_described_anew_once_the_stream_has_grown_by_a_tenth(lake: Database, name: str) -> None:
     reader = EventStatisticsReader(lake)
     add_attributes(lake, {"x": "double"})

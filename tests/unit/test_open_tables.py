@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,6 +60,16 @@ def test_another_table_at_the_same_place_is_another_table(folder: str) -> None:
         write_deltalake(folder, rows(number), mode="append")
     assert direct_writer.append(TableFolder(folder), rows(9), application="a", version=1), "that was the other one's"
     assert numbers(folder) == [7, 8, 9]
+
+
+def test_another_table_of_the_same_version_at_the_same_place_is_told_from_it(folder: str) -> None:
+    reader = DirectReader(str(Path(folder).parent), TableCache())
+    before = reader.identity("streams")
+    assert reader.identity("streams") == before
+    shutil.rmtree(folder)
+    time.sleep(0.01)
+    write_deltalake(folder, rows(1))
+    assert (reader.version("streams"), reader.identity("streams") == before) == (0, False)
 
 
 def test_two_blocks_at_once_have_a_table_each(folder: str) -> None:

@@ -56,14 +56,15 @@ def check_request(
     PatternLakeError
         What is wrong with the call.
     """
-    at, newest = publication.at, publication.newest
+    at, newest = publication.at, publication.newest_of_base
     publication.check_moment(f"the sketch of {arguments['stream']!r}", arguments.get("as_of"))
     if at is None or newest is None:
         check_call(arguments, None, known)
         raise AssertionError("without a sketch every call is refused")
     source, state = json.loads(at.source), json.loads(at.state)
-    gone = json.loads(newest.state) if newest.base_batch == at.base_batch else state
-    request = check_call(arguments, SketchState(at.configuration, at.state, gone.get("floors", [])), known, compile)
+    # Ageing takes nodes from all moments: what is gone of them stands in the latest batch that built on the same.
+    gone = json.loads(newest.state).get("floors", [])
+    request = check_call(arguments, SketchState(at.configuration, at.state, gone), known, compile)
     sizing = state["plans"][0]["sizing"]
     return SketchReads(
         request,
