@@ -153,7 +153,7 @@ def _sorted_terms(frame: DataFrame, column: Column) -> list[Term]:
     plan: Any = frame.orderBy(column)._jdf.queryExecution().analyzed()
     while plan.nodeName() != "Sort":
         plan = plan.children().apply(0)
-    return [_catalyst_term(jvm, order) for order in list_items(plan.order())]
+    return [_catalyst_term(jvm, frame, order) for order in list_items(plan.order())]
 
 
 def list_items(items: JavaObject) -> list[JavaObject]:
@@ -162,14 +162,25 @@ def list_items(items: JavaObject) -> list[JavaObject]:
     return [items.apply(number) for number in range(items.size())]
 
 
-def _catalyst_term(jvm: Any, expression: JavaObject) -> Term:
+def _catalyst_term(jvm: Any, frame: DataFrame, expression: JavaObject) -> Term:
     order = ""
     if expression.getClass().getSimpleName() == "SortOrder":
         order = f"{expression.direction().sql()} {expression.nullOrdering().sql()}"
         expression = expression.child()
     column = _COLUMN(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
-    is_column = expression.getClass().getSimpleName() == "AttributeReference"
-    return Term(column, expression.name() if is_column else expression.sql(), is_column, order)
+    found = _find_column(frame, expression)
+    return Term(column, expression.sql() if found is None else found, found is not None, order)
+
+
+def _find_column(frame: DataFrame, expression: JavaObject) -> str | None:
+    """The column that an expression of Spark's is and nothing more, as the table spells it."""
+    kind = expression.getClass().getSimpleName()
+    if kind not in ("AttributeReference", "UnresolvedAttribute"):
+        return None
+    parts = [expression.name()] if kind == "AttributeReference" else list_items(expression.nameParts())
+    if len(parts) > 1 and parts[-2].lower() not in {one.lower() for one in qualifiers(frame)}:
+        return None  # a field
+    return {name.lower(): name for name in frame.columns}.get(parts[-1].lower())
 
 
 def as_column(term: Term) -> Column:
@@ -252,7 +263,7 @@ def _rows_of(spark: SparkSession, expression: JavaObject, plan: JavaObject) -> O
     constants = find_constants(expression.plan()) if any(map(is_own, frame.columns)) else frozenset[str]()
     return OrderedRows(
         frame,
-        tuple(_catalyst_term(jvm, one) for one in list_items(expression.partitionByExpressions())),
-        tuple(_catalyst_term(jvm, one) for one in list_items(expression.orderByExpressions())),
+        tuple(_catalyst_term(jvm, frame, one) for one in list_items(expression.partitionByExpressions())),
+        tuple(_catalyst_term(jvm, frame, one) for one in list_items(expression.orderByExpressions())),
         constants,
     )

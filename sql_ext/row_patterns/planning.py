@@ -130,7 +130,9 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     types = {sql: next(found) for sql in measures.columns}
     folded = _choose_folded(measures, types)
     subqueries = [one.column for one in clause.subqueries]
-    folded_columns = _find_named([atom.sql + (atom.filter or "") for atom in folded.values()], [*columns, *subqueries])
+    folded_columns = _find_named(
+        [f"{atom.sql} {atom.filter or ''}" for atom in folded.values()], [*columns, *subqueries]
+    )
     partition = [f"{_PARTITION}_{number}" for number in range(len(rows.partition_by))]
     once = [name for name in partition if _is_alike(base.schema[name].dataType)]
     # A measure may name a subquery outside of its atoms.
@@ -218,12 +220,12 @@ def _place_rows(rows: OrderedRows, clause: Clause) -> OrderedRows:
     terms: dict[Span, Term] = {}
     for one in (*clause.partition_by, *clause.order_by):
         try:
-            if one in clause.partition_by and _is_text(one.text):
+            terms[one.span] = text_term(rows.frame, one.text)
+            if one in clause.partition_by and _is_text(one.text) and not terms[one.span].is_column:
                 warn_user(
                     f"PARTITION BY {one.text}: a text in quotes is the same for all rows, which make one partition; "
                     f"a column stands in backquotes: `{one.text[1:-1]}`"
                 )
-            terms[one.span] = text_term(rows.frame, one.text)
             rows.frame.select(terms[one.span].value)
         except PySparkException as error:
             raise PredicateError(first_line(error), clause.text, one.span.start, one.span.end) from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 from pyspark.sql.functions import pandas_udf
 from sql.empty_database import common
 
@@ -52,6 +54,89 @@ def test_a_quotient_is_computed_only_of_rows_that_can_be_in_a_match(lake: SparkS
     assert ask(lake, alone) == [(1,), (2,)]
     with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
         ask(lake, f"{measures} PATTERN (a+)")
+
+
+def test_a_filter_keeps_what_is_behind_it_from_rows_that_do_not_count(lake: SparkSession) -> None:
+    measures = (
+        "sum(100 / x) FILTER (WHERE x <> 0) AS s, stddev(100 / x) FILTER (WHERE x > 4) AS d, "
+        "array_agg(DISTINCT 100 / x) FILTER (WHERE x > 3) AS l"
+    )
+    assert ask(lake, f"MEASURES {measures} PATTERN (a+)") == [(195, None, [25, 20])]
+    measures = "any_value(a.at) FILTER (WHERE a.x > 2 AND CLASSIFIER(a) = 'a') IGNORE NULLS AS p"
+    assert ask(lake, f"MEASURES {measures} PATTERN (a+)") == [(3,)]
+
+
+def test_respect_nulls_keeps_them(lake: SparkSession) -> None:
+    measures = (
+        "array_agg(nullif(x, 0)) RESPECT NULLS AS r, array_agg(nullif(x, 0)) AS i, "
+        "array_agg(nullif(x, 0)) IGNORE NULLS AS j, any_value(nullif(x, 2)) AS f"
+    )
+    (row,) = ask(lake, f"MEASURES {measures} PATTERN (a+)")
+    assert row == ([2, None, 4, 5, 1], [2, 4, 5, 1], [2, 4, 5, 1], None)
+    with pytest.raises(PySparkException, match="RESPECT NULLS cannot stand in a condition"):
+        ask(lake, "PATTERN (a+) DEFINE a AS size(array_agg(x) RESPECT NULLS) < 3")
+
+
+def test_distinct_takes_values_of_any_type(lake: SparkSession) -> None:
+    measures = "count(DISTINCT array(x > 1)) AS n, size(array_agg(DISTINCT struct(x > 1, x > 2))) AS m"
+    assert ask(lake, f"MEASURES {measures} PATTERN (a+)") == [(2, 3)]
+
+
+def test_hours_that_make_a_day_are_added_as_spark_adds_them(lake: SparkSession) -> None:
+    moments = "(TIMESTAMP '2025-03-08 12:00:00 America/New_York'), (TIMESTAMP '2025-03-09 12:30:00 America/New_York')"
+    zone = lake.conf.get("spark.sql.session.timeZone")
+    lake.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        found = [
+            lake.sql(
+                f"SELECT * FROM (VALUES {moments} AS t(at)) MATCH_RECOGNIZE (ORDER BY at MEASURES count(*) AS n "
+                f"PATTERN (a b) DEFINE b AS b.at <= a.at + INTERVAL {hours} HOUR)"
+            ).count()
+            for hours in (23, 24, 25)
+        ]
+        assert found == [0, 0, 1]
+        assert (
+            lake.sql(f"SELECT max(at) <= min(at) + INTERVAL 24 HOUR FROM VALUES {moments} AS t(at)").first()[0] is False
+        )
+    finally:
+        lake.conf.set("spark.sql.session.timeZone", zone)
+
+
+@pytest.mark.parametrize(
+    "rows", ["(1), (2), (3)", "1, 2, 3", "1, -2, (3)", "DATE '2024-01-01', DATE '2024-01-02', NULL"]
+)
+def test_an_inline_table_has_rows_with_parentheses_or_without(lake: SparkSession, rows: str) -> None:
+    clause = "MATCH_RECOGNIZE (ORDER BY y MEASURES count(*) AS n PATTERN (a+))"
+    assert [row.n for row in lake.sql(f"SELECT * FROM VALUES {rows} AS t(y) {clause}").collect()] == [3]
+    (row,) = (
+        lake.sql(f"SELECT * FROM VALUES {rows} AS t(z), written_rows {clause.replace('y', 'at')}").limit(1).collect()
+    )
+    assert row.n == 5
+
+
+def test_all_rows_have_the_columns_of_the_order_in_front_once(lake: SparkSession) -> None:
+    text = "MEASURES CLASSIFIER() AS c ALL ROWS PER MATCH PATTERN (a+)"
+    asked = {
+        "call": f"match_recognize(TABLE(written_rows) PARTITION BY s ORDER BY (AT), '{text}')",
+        "qualified": f"match_recognize(TABLE(written_rows) PARTITION BY written_rows.s ORDER BY (at), '{text}')",
+        "clause": f"written_rows MATCH_RECOGNIZE (PARTITION BY s ORDER BY at {text})",
+    }
+    wanted = ["s", "at", "c", "x", "big"]
+    assert {how: lake.sql(f"SELECT * FROM {called}").columns for how, called in asked.items()} == dict.fromkeys(
+        asked, wanted
+    )
+    rows = lake.table("written_rows")
+    frame = patternlake.match_recognize(rows, text, partition_by=F.col("S"), order_by=F.col("AT"))
+    assert frame.columns == wanted
+
+
+def test_only_a_text_that_is_no_column_makes_one_partition_with_a_warning(lake: SparkSession) -> None:
+    clause = "ORDER BY at MEASURES count(*) AS n PATTERN (a+)"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lake.sql(f'SELECT * FROM written_rows MATCH_RECOGNIZE (PARTITION BY "s" {clause})').count() == 5
+    with pytest.warns(UserWarning, match="a text in quotes is the same for all rows"):
+        lake.sql(f"SELECT * FROM written_rows MATCH_RECOGNIZE (PARTITION BY 's' {clause})").collect()
 
 
 def test_structs_have_the_fields_that_they_have_elsewhere(lake: SparkSession) -> None:

@@ -417,7 +417,7 @@ class _Translator(Translator):
 
     def write_listagg(self, term: AggregateTerm) -> str | None:
         """``listagg(x, ',')`` in the order of events: over the list of x."""
-        plain = not term.distinct and not term.ordering and term.condition is None
+        plain = not (term.distinct or term.ordering or term.with_nulls) and term.condition is None
         if term.name not in ("LISTAGG", "STRING_AGG") or not plain or any(one.terms for one in term.arguments[1:]):
             return None
         atom = self.aggregate(replace(term, name="ARRAY_AGG", arguments=term.arguments[:1]))

@@ -29,7 +29,7 @@ from patternlake.udfs.language.row_pattern.formulas import (
 )
 from patternlake.udfs.language.row_pattern.tokens import find_closing, tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause
-from patternlake.udfs.measures.row_terms import column_sql, is_classifier, row_seen, variables_of
+from patternlake.udfs.measures.row_terms import column_sql, is_classifier, is_one_term, row_seen, variables_of
 from patternlake.udfs.measures.seen import FIRST, Seen
 from patternlake.udfs.own_names import OWN
 
@@ -250,12 +250,15 @@ class Translator:
         """An aggregate."""
         column = None
         condition = None if term.condition is None else column_sql(term.condition)
-        if term.ordering or (condition is None and term.condition is not None):
+        if term.ordering or term.with_nulls or (condition is None and term.condition is not None):
             pass  # only Spark can say
         elif not term.arguments:
             column = ROWS
         elif len(term.arguments) == 1:
             column = CLASSIFIER if is_classifier(term.arguments[0]) else column_sql(term.arguments[0])
+            if column not in (None, CLASSIFIER) and condition is not None and not is_one_term(term.arguments[0]):
+                # It is computed for all rows; in those that do not count it may fail.
+                column = f"CASE WHEN {condition} THEN {column} END"
         return AggregateAtom(
             name=term.name.lower(),
             column=column,
@@ -269,7 +272,7 @@ class Translator:
 
     def write_listagg(self, term: AggregateTerm) -> str | None:
         """``listagg(x, ',')`` over the list of x, whose order is that of the rows; None for any other aggregate."""
-        plain = not term.distinct and not term.ordering and 1 <= len(term.arguments) <= 2
+        plain = not (term.distinct or term.ordering or term.with_nulls) and 1 <= len(term.arguments) <= 2
         if term.name not in _JOINED or not plain or any(one.terms for one in term.arguments[1:]):
             return None
         atom = self.aggregate(replace(term, name="ARRAY_AGG", arguments=term.arguments[:1]))

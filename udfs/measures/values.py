@@ -215,7 +215,7 @@ class AtomValues:
         return pa.array(self.clause.variables, pa.string()).take(numbers)
 
     def rows_aggregated(self, atom: AggregateAtom) -> tuple[IntArray, IntArray]:
-        """The rows that an aggregate is over, NULLs included unless it is `is_computed_here`.
+        """The rows that Spark folds for an aggregate: it leaves out by itself what NULL or DISTINCT leave out.
 
         Returns
         -------
@@ -223,8 +223,7 @@ class AtomValues:
             Where those of each row of the answer begin, and their places among the rows of all matches
             (`Matches.rows`, `Matches.variables`).
         """
-        member, _ = self.members(atom)
-        return self.lists(member, final=atom.final)
+        return self.lists(self.counted(atom), final=atom.final)
 
     def lists_of(self, aggregates: Sequence[AggregateAtom], columns: Mapping[str, Any]) -> Any:
         """For each row of the answer the rows of aggregates that Spark folds, one aggregate behind the other.
@@ -262,15 +261,20 @@ class AtomValues:
         at = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], sizes)
         return offsets, place[at]
 
+    def counted(self, atom: AggregateAtom) -> BoolArray:
+        """Which rows of matches are of an aggregate's variables and meet its condition."""
+        member = self.is_of(atom.variables)
+        if atom.condition is None:
+            return member
+        holds = pc.fill_null(self.columns[atom.condition].take(pa.array(self.matches.rows, pa.int64())), False)
+        return member & holds.to_numpy(zero_copy_only=False)
+
     def members(self, atom: AggregateAtom) -> tuple[BoolArray, Any]:
         """Which rows of matches an aggregate counts, and its column's values in these rows."""
-        member, rows = self.is_of(atom.variables), pa.array(self.matches.rows, pa.int64())
-        if atom.condition is not None:
-            holds = pc.fill_null(self.columns[atom.condition].take(rows), False)
-            member = member & holds.to_numpy(zero_copy_only=False)
+        member = self.counted(atom)
         if atom.column is None or atom.column == ROWS:
             return member, None
-        labels = atom.column == CLASSIFIER
+        labels, rows = atom.column == CLASSIFIER, pa.array(self.matches.rows, pa.int64())
         values = self.labels(self.matches.variables) if labels else self.columns[atom.column].take(rows)
         member = member & values.is_valid().to_numpy(zero_copy_only=False)
         if atom.distinct:

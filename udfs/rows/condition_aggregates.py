@@ -110,8 +110,14 @@ class AggregateTrees(RowColumns, ABC):
         if isinstance(term, AggregateTerm) and term.name in _INSTEAD:
             self.fail(f"{term.name.lower()} cannot stand in a condition: it {_INSTEAD[term.name]}", node)
 
+    def refuse_nulls(self, term: AggregateTerm, node: Any) -> None:
+        """Refuse an aggregate that counts NULLs."""
+        if term.with_nulls:
+            self.fail("RESPECT NULLS cannot stand in a condition; count(*) counts rows whatever they hold", node)
+
     def aggregate(self, term: AggregateTerm, node: Any) -> Part:
         """An aggregate."""
+        self.refuse_nulls(term, node)
         self.refuse_list(term, node)
         known = term.name in _FOLDS or term.name in _ROWS or term.name in _SPREADS
         if not known or len(term.arguments) > (2 if term.name in _ROWS else 1) or term.ordering:

@@ -265,6 +265,7 @@ class _Conjunct(AggregateTrees):
         """What is in a list of the rows so far, which is not made; None for another aggregate."""
         if term.name not in LISTS:
             return None
+        self.refuse_nulls(term, node)
         if isinstance(node, exp.ArraySize):
             distinct = term.distinct or term.name == "COLLECT_SET"
             return self.aggregate(replace(term, name="COUNT", distinct=distinct), node)
@@ -410,7 +411,7 @@ class _Conjunct(AggregateTrees):
         one, two = self.part(node.this), self.part(node.expression)
         kinds = {one.kind, two.kind}
         seen = self.one_row(node)
-        if seen is not None and (kinds & {"decimal", "date"} or (kinds & _TIMES and self.has_days(node))):
+        if seen is not None and (kinds & {"decimal", "date"} or (kinds & _TIMES and self.is_of_days(node))):
             return None  # Spark computes it
         if "" in kinds:
             if seen is not None:
@@ -439,6 +440,12 @@ class _Conjunct(AggregateTrees):
     def has_days(self, node: Any) -> bool:
         """Whether an interval in days stands in a part: with a time zone, a day is not always 24 hours."""
         return any(str(each.unit).upper().startswith("DAY") for each in node.find_all(exp.Interval))
+
+    def is_of_days(self, node: Any) -> bool:
+        """Whether an interval of a day or more stands in a part, whatever its unit: Spark adds its days as days."""
+        parts = (self.constant(each) for each in node.find_all(exp.Interval))
+        amounts = (part.tree.value or 0 for part in parts if part is not None and isinstance(part.tree, Constant))
+        return self.has_days(node) or any(abs(amount) >= _DAY for amount in amounts)
 
     def compare(self, operator: str, left: Any, right: Any, node: Any) -> Part:
         """A comparison."""

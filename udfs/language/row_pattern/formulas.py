@@ -98,6 +98,8 @@ class AggregateTerm:
         Of FILTER (WHERE …).
     ordering
         Of WITHIN GROUP (ORDER BY …), without ASC, DESC and NULLS.
+    with_nulls
+        Whether RESPECT NULLS stands in it or behind it.
     """
 
     span: Span
@@ -109,6 +111,7 @@ class AggregateTerm:
     ordering: tuple[Formula, ...]
     semantics: str
     variable: str | None
+    with_nulls: bool = False
 
     @property
     def formulas(self) -> tuple[Formula, ...]:
@@ -471,8 +474,9 @@ class FormulaReader:
         behind: Sequence[Token],
     ) -> AggregateTerm:
         """An aggregate with what follows its parenthesis."""
+        with_nulls = False
         if len(behind) > 1 and behind[-1].word == "NULLS":
-            behind = behind[:-2]  # IGNORE NULLS or RESPECT NULLS
+            with_nulls, behind = behind[-2].word == "RESPECT", behind[:-2]  # or IGNORE
         condition, rest = None, behind
         at = next((at for at, token in enumerate(behind) if token.word == "FILTER"), None)
         if at is not None:
@@ -487,7 +491,8 @@ class FormulaReader:
         if distinct or (arguments and arguments[0][0].word == "ALL"):
             arguments = [arguments[0][1:], *arguments[1:]]
         if arguments and len(arguments[-1]) > 2 and arguments[-1][-1].word == "NULLS":
-            arguments = [*arguments[:-1], arguments[-1][:-2]]  # IGNORE NULLS or RESPECT NULLS
+            with_nulls = with_nulls or arguments[-1][-2].word == "RESPECT"
+            arguments = [*arguments[:-1], arguments[-1][:-2]]
         star = len(arguments) == 1 and len(arguments[0]) in (1, 3) and arguments[0][-1].sign == "*"
         if star and distinct:
             self.fail("DISTINCT needs a column, as in count(DISTINCT price)", span)
@@ -502,7 +507,9 @@ class FormulaReader:
             formulas = [self.formula(argument) for argument in arguments]
         every = [*formulas, *ordered, *([] if condition is None else [condition])]
         named = self.variable_of(name, every, span, variable, fixed=star)
-        return AggregateTerm(span, call, name, distinct, tuple(formulas), condition, ordered, semantics, named)
+        return AggregateTerm(
+            span, call, name, distinct, tuple(formulas), condition, ordered, semantics, named, with_nulls
+        )
 
     def variable_of(
         self, name: str, formulas: Sequence[Formula], span: Span, variable: str | None = None, *, fixed: bool = False

@@ -22,6 +22,8 @@ from patternlake.udfs.language.row_pattern.tokens import CLOSING, OPENING, Token
 _WORD = "MATCH_RECOGNIZE"
 _BEFORE = frozenset({"FROM", "JOIN", "LATERAL", "USING", "TABLE"})
 """Words behind which a relation begins."""
+_TYPED = frozenset({"DATE", "INTERVAL", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"})
+"""Words that belong to the string behind them."""
 _NO_RELATION = frozenset({"SELECT", "WITH"})
 _BEFORE_VALUE = frozenset(
     {"AFTER", "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "DEFINE", "DISTINCT", "DIV", "ELSE", "ESCAPE"}
@@ -229,9 +231,17 @@ def _find_opening(tokens: Sequence[Token], at: int) -> int:
 
 def _values(tokens: Sequence[Token], at: int) -> int | None:
     """Where an inline table begins of which a comma is a part; None where it is none."""
-    while at > 0 and tokens[at].sign == "," and tokens[at - 1].sign == ")":
-        at = _find_opening(tokens, at - 1) - 1
+    while at > 0 and tokens[at].sign == ",":
+        at = _row_begin(tokens, at - 1) - 1
     return at if at >= 0 and tokens[at].word == "VALUES" else None
+
+
+def _row_begin(tokens: Sequence[Token], at: int) -> int:
+    """Where a row of an inline table begins that ends at a token: ``(1, 2)``, ``struct(1, 2)``, ``1``, ``-1``."""
+    begin = _find_opening(tokens, at) if tokens[at].sign in CLOSING else at
+    before = tokens[begin - 1]
+    called = begin < at and before.is_name and before.word != "VALUES"
+    return begin - (called or before.sign in ("+", "-") or before.word in _TYPED)
 
 
 def _require_closing(text: str, tokens: Sequence[Token], at: int) -> int:
