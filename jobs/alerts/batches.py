@@ -73,13 +73,14 @@ def next_batch(
         _refuse_unread(name, stream_name, read_from[0], object_state.beside["ingest"])
         return None
     begun = object_state.pending[-1] if object_state.pending else None
-    adopted = None if rebuild else begun
+    adopted = None if begun is None or rebuild or begun.stream != stream_name else begun
     given_up = adopted is not None and differs(adopted.configuration, meaning) and wrote_nothing(db, adopted)
     if adopted is not None and given_up:
         told = "%s %r: batch %d was begun under another configuration, wrote nothing, and is given up"
         logger.warning(told, JOB, name, adopted.batch_id)
         adopted = None
-    fresh = last is None or rebuild or (adopted is not None and adopted.rebuild)
+    # What was read of another stream says nothing of this one's batches.
+    fresh = last is None or rebuild or last.stream != stream_name or (adopted is not None and adopted.rebuild)
     whole = {key: value for key, value in meaning.items() if key != QUIET}
     quiet = meaning if adopted is None else adopted.configuration
     if QUIET in quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.forecasts import ForecastsReader, made_by
 from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples
 from patternlake.jobs.alerts.quiet import AT, RANK, TURN
-from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, PATTERN, SUBSCRIPTION
+from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, PATTERN, SUBSCRIPTION, find_bound
 from patternlake.jobs.sources.expressions import examine
 from patternlake.udfs.errors import ConfigurationError
 
@@ -78,9 +79,22 @@ def locate_rows(read: Publication, meaning: Mapping[str, Any], after: int | None
     kind, name = meaning["of"], meaning["name"]
     table = _TABLES[kind]
     if kind == FORECAST:
-        return table, made_by(read, name, after)
+        return table, [*made_by(read, name, after), *_above_threshold(read, meaning)]
     where = published_rows(TABLES[table], read, after)
     return table, [*where, Condition("subscription", "=", name)] if kind == SUBSCRIPTION else where
+
+
+def _above_threshold(read: Publication, meaning: Mapping[str, Any]) -> list[Condition]:
+    """The condition on forecasts that `predict_match` shows, where the alert names no probability of its own.
+
+    More of them may be kept, for an alert that does.
+    """
+    if find_bound(meaning["where"]) is not None:
+        return []
+    threshold = read.configuration["subscriptions"].get(meaning["name"], {}).get("threshold", 0.0)
+    return (
+        [] if isinstance(threshold, Mapping) else [Condition("probability", ">=", math.nextafter(threshold, math.inf))]
+    )
 
 
 def find_rows(

@@ -153,14 +153,19 @@ class AlertConfiguration(Section):
 
     @property
     def bound(self) -> float | None:
-        """A probability that every row which `where` chooses exceeds, as far as it says so; None: it does not.
+        """As `find_bound` has it."""
+        return find_bound(self.where)
 
-        Only comparisons of `probability` with a number that stand alone, or are joined by AND, are read.
-        """
-        if self.where is None:
-            return None
-        found = [bound for part in _conjuncts(_parse(self.where)) if (bound := _find_bound(part)) is not None]
-        return max(found, default=None)
+
+def find_bound(where: str | None) -> float | None:
+    """Find a probability that every row which a predicate chooses exceeds; None: it does not say one.
+
+    Only comparisons of `probability` with a number that stand alone, or are joined by AND, are read.
+    """
+    if where is None:
+        return None
+    found = [bound for part in _conjuncts(_parse(where)) if (bound := _find_bound(part)) is not None]
+    return max(found, default=None)
 
 
 def _span(quiet: timedelta | int) -> int:

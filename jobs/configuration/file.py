@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
@@ -297,11 +297,11 @@ class _Loader(yaml.SafeLoader):
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         self._check_digits(node)
-        return super().construct_yaml_int(node)
+        return _as_written(values.WrittenInt, super().construct_yaml_int(node), node)
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         self._check_digits(node)
-        return super().construct_yaml_float(node)
+        return _as_written(values.WrittenFloat, super().construct_yaml_float(node), node)
 
     def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
         try:
@@ -333,6 +333,18 @@ class _Loader(yaml.SafeLoader):
                 "quote it if it is text"
             )
             raise yaml.MarkedYAMLError(problem=why, problem_mark=node.start_mark)
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _as_written(kind: type[values.WrittenInt | values.WrittenFloat], number: _Number, node: yaml.ScalarNode) -> _Number:
+    """A number with its text, where that is another than Python's: an option or a parameter is what is written."""
+    if str(number) == node.value:
+        return number
+    made: Any = kind(number)
+    made.text = node.value
+    return made  # type: ignore[no-any-return]
 
 
 for _tag in ("int", "float", "timestamp"):

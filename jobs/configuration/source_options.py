@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from patternlake.udfs.nearest_names import did_you_mean
 
-_LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore")
-_STREAMED = (
+LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore")
+STREAMED = (
     *("maxFilesPerTrigger", "maxBytesPerTrigger", "maxCachedFiles", "discardCachedInputRatio", "latestFirst"),
     *("cleanSource", "sourceArchiveDir"),
 )
-_FILES = (*_LISTING, *_STREAMED, "basePath", "ignoreInvalidPartitionPaths")
+_FILES = (*LISTING, *STREAMED, "basePath", "ignoreInvalidPartitionPaths")
 # Of text that becomes values of other types, where the stream has a schema.
 _TYPED = (
     *("dateFormat", "timeFormat", "timestampFormat", "timestampNTZFormat", "timeZone", "locale"),
@@ -30,7 +30,7 @@ _BY_FORMAT = {
         *("allowBackslashEscapingAnyCharacter", "allowUnquotedControlChars", "allowNonNumericNumbers"),
     ),
     "parquet": (*_FILES, "mergeSchema", "datetimeRebaseMode", "int96RebaseMode"),
-    "xes": (*_LISTING, *_STREAMED),
+    "xes": (*LISTING, *STREAMED),
     "delta": (
         *("maxFilesPerTrigger", "maxBytesPerTrigger", "startingVersion", "startingTimestamp", "excludeRegex"),
         *("withEventTimeOrder", "schemaTrackingLocation", "schemaLocation", "allowSourceColumnDrop"),
@@ -38,7 +38,7 @@ _BY_FORMAT = {
     ),
 }
 
-PACE_OPTIONS = frozenset(option.lower() for option in (*_LISTING, *_STREAMED))
+PACE_OPTIONS = frozenset(option.lower() for option in (*LISTING, *STREAMED))
 """Options that say how fast and when to read; all others change what the rows mean."""
 
 _REBUILD = "write `on_change: rebuild` in the stream"

@@ -56,13 +56,19 @@ def _not_empty(value: str) -> str:
 
 
 def write_options(given: Any) -> Any:
-    """YAML's true, 5 and 0.1 are the texts that Spark's options are made of."""
+    """YAML's true, 5 and 0.1 are the texts that Spark's options are made of.
+
+    Raises
+    ------
+    ValueError
+        A text that stands for no value is one that YAML takes for true or false, in any of the words for them.
+    """
     if not isinstance(given, dict):
         return given
-    return {
-        key: str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
-        for key, value in given.items()
-    }
+    for key, value in given.items():
+        if str(key).lower() in ("nullvalue", "emptyvalue") and isinstance(value, bool):
+            raise ValueError(f"{key} is {str(value).lower()} in YAML, whichever word stands there; quote it: '…'")
+    return {key: values.written(value) for key, value in given.items()}
 
 
 def _several(given: Any) -> Any:

@@ -200,10 +200,28 @@ def parameters(value: Any) -> Any:
     for name, given in value.items():
         if isinstance(given, float) and not math.isfinite(given):
             raise ValueError(f"{name}: {given} is not a finite number")
-    return {
-        name: str(given).lower() if isinstance(given, bool) else str(given) if isinstance(given, int | float) else given
-        for name, given in value.items()
-    }
+    return {name: written(given) for name, given in value.items()}
+
+
+class WrittenInt(int):
+    """A whole number that is written in another way than Python would write it."""
+
+    text: str
+
+
+class WrittenFloat(float):
+    """A number that is written in another way than Python would write it."""
+
+    text: str
+
+
+def written(given: Any) -> Any:
+    """A value of YAML as its text, if it is a truth value or a number."""
+    if isinstance(given, bool):
+        return str(given).lower()
+    if isinstance(given, WrittenInt | WrittenFloat):
+        return given.text
+    return str(given) if isinstance(given, int | float) else given
 
 
 def with_environment(text: str) -> str:

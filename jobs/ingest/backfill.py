@@ -249,7 +249,9 @@ def _lay_out_events(events: DataFrame, columns: EventColumns, like: DataFrame) -
     values["hash"] = F.xxhash64("position")
     values |= {"file": F.lit(0), "place": F.col("position")}
     for (attribute, kind), column in zip(columns.stream.types.items(), columns.attributes, strict=True):
-        values[column] = F.col(identifier(column_of(attribute, kind)))
+        # One that is new has no column before the first batch that has it.
+        if (stored := column_of(attribute, kind)) in events.columns:
+            values[column] = F.col(identifier(stored))
     values |= {column: F.get("tokens", F.lit(number)) for number, column in enumerate(columns.tokens)}
     return _lay_out(events, values, like)
 

@@ -87,7 +87,10 @@ def _begin(db: Database, name: str, stream: StreamConfiguration, *, rebuild: boo
     read = publications.latest("predict", source.stream)
     begun = object_state.pending[-1] if object_state.pending else None
     if last is not None and not rebuild and not (begun and begun.rebuild):
-        refuse_changes(JOB, name, last.configuration, stream.meaning)
+        former = last.configuration["attributes"]
+        # One that is new, as the stream behind has it now, is NULL in the events before.
+        known = {attribute: each for attribute, each in stream.meaning["attributes"].items() if attribute in former}
+        refuse_changes(JOB, name, last.configuration, {**stream.meaning, "attributes": known})
     if read is None or not _means(read, source):
         told = "stream %r: `predict` has published no matches of the subscription as it is configured"
         logger.info(told, name)

@@ -101,7 +101,9 @@ def judge_steps(rows: DataFrame, last: DataFrame | None, tolerance: float) -> Da
     reason = F.coalesce(F.col("reason"), *[F.when(condition, F.lit(code)) for code, condition, _ in found])
     detail = F.concat_ws("; ", F.col("detail"), *[F.when(condition, text) for _, condition, text in found])
     room = F.greatest(F.lit(0.0), F.lit(1.0) - F.col("__before").cast("double"))
-    scaled = F.col("probability") / F.col("__fresh").cast("double") * room
+    # Rows of probability 0 may come behind a sum that is above 1 by an error of rounding.
+    some = F.nullif(F.col("__fresh").cast("double"), F.lit(0.0))
+    scaled = F.coalesce(F.col("probability") / some * room, F.lit(0.0))
     share = F.when(reason.isNull() & (summed > 1), scaled).otherwise(F.col("probability"))
     told = F.when(reason.isNotNull(), detail)
     return measured.withColumns({"reason": reason, "detail": told, "probability": share}).select(*columns)

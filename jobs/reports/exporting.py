@@ -82,7 +82,7 @@ def write_file(location: str, objects: Mapping[tuple[str, str], Published]) -> s
     tree: dict[str, Any] = {"database": "patternlake", "location": location}
     options: dict[str, str] = {}
     sections: dict[str, Any] = {}
-    newest: dict[str, int] = {}
+    evaluated, newest = 0, dict[str, int]()
     for (job, name), last in sorted(objects.items(), key=lambda item: (_place(item[0][0]), item[0][1])):
         text = last.source.get(WRITTEN)
         if job not in _SECTIONS or (job == "ingest" and "predict_batch" in last.source):
@@ -96,10 +96,14 @@ def write_file(location: str, objects: Mapping[tuple[str, str], Published]) -> s
         section, kept = _SECTIONS[job], origin["section"]
         if job == "evaluate":
             # One section for all streams: the last that was used.
-            if last.published_at >= newest.get(job, 0):
-                sections[section], newest[job] = kept, last.published_at
+            if last.published_at >= evaluated:
+                sections[section], evaluated = kept, last.published_at
         elif job == "predict":
-            sections.setdefault(section, {}).update(kept)
+            # A subscription that was moved stands with both of its streams.
+            for subscription, each in kept.items():
+                if last.published_at >= newest.get(subscription, 0):
+                    sections.setdefault(section, {})[subscription] = each
+                    newest[subscription] = last.published_at
         else:
             sections.setdefault(section, {})[name] = kept
     if not sections:

@@ -73,8 +73,9 @@ def columns_read(source: DataFrame, text: str) -> list[str]:
     """The source's columns that an expression reads, in their order."""
     plan = source.select(F.expr(text))._jdf.queryExecution().analyzed()  # type: ignore[attr-defined]
     read = plan.references().toSeq()
-    names = {read.apply(number).name() for number in range(read.size())}
-    return [column for column in source.columns if column in names]
+    # Spark finds a column whatever its case, and goes on with the name as the expression has it.
+    names = {read.apply(number).name().lower() for number in range(read.size())}
+    return [column for column in source.columns if column.lower() in names]
 
 
 def fields_read(source: DataFrame, text: str) -> set[tuple[str, ...]]:
@@ -83,7 +84,8 @@ def fields_read(source: DataFrame, text: str) -> set[tuple[str, ...]]:
     paths = set()
     while found.hasNext():
         paths |= {_path(node) for node in nodes_below(found.next())}
-    return {path for path in paths if len(path) > 1}
+    spelled = {column.lower(): column for column in source.columns}
+    return {(spelled.get(path[0].lower(), path[0]), *path[1:]) for path in paths if len(path) > 1}
 
 
 def _path(node: Any) -> tuple[str, ...]:
@@ -94,7 +96,7 @@ def _path(node: Any) -> tuple[str, ...]:
     if kind != "GetStructField":
         return ()
     above = _path(node.child())
-    return (*above, str(node.extractFieldName())) if above else ()
+    return (*above, str(node.childSchema().apply(node.ordinal()).name())) if above else ()
 
 
 def is_atomic(kind: T.DataType) -> bool:

@@ -27,7 +27,7 @@ from patternlake.jobs.sources.errors import BadFileError, first_line
 from patternlake.jobs.sources.expressions import ORIGIN, PLACE
 from patternlake.jobs.sources.parquet_footers import Reading, learn_types, readings
 from patternlake.jobs.sources.places import as_read, block_columns, number_by_file, row_numbers
-from patternlake.jobs.sources.source_files import FILE_COLUMNS, LISTING, SourceFiles
+from patternlake.jobs.sources.source_files import FILE_COLUMNS, LISTING, STREAMED, SourceFiles
 from patternlake.jobs.sources.xes_files import events_of_logs
 from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
 
@@ -105,7 +105,7 @@ class Source(SourceFiles):
                 reader = (
                     self.spark.readStream.format("binaryFile")
                     .schema(", ".join(" ".join(column) for column in FILE_COLUMNS.items()))
-                    .options(**self.options_among((*LISTING, "maxfilespertrigger")))
+                    .options(**self.options_among((*LISTING, *STREAMED)))
                 )
                 return (
                     reader.option("maxFileAge", _ANY_AGE).load(path).select(F.col("_metadata.file_path").alias(ORIGIN))

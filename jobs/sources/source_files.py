@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from patternlake.jobs.configuration import file_patterns
+from patternlake.jobs.configuration import file_patterns, source_options
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources import text_encodings
 from patternlake.jobs.sources.errors import explain
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     _Reader = TypeVar("_Reader", DataFrameReader, DataStreamReader)
 
-LISTING = ("pathglobfilter", "recursivefilelookup", "modifiedafter", "modifiedbefore")
+LISTING = tuple(map(str.lower, source_options.LISTING))
+STREAMED = tuple(map(str.lower, source_options.STREAMED))
 """Options that say which files belong to the source."""
 _OF_BYTES = ("encoding", "charset", "linesep")
 # Content is declared because the format wants it, and never read.

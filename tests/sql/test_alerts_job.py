@@ -122,6 +122,33 @@ def test_a_forecast_is_told_when_it_passes_and_again_when_it_has_fallen_and_rise
     assert [row["found_in"] for row in stream.told("al_lagging")] == [1, 4]
 
 
+def test_what_another_alert_keeps_is_not_told_by_one_without_a_probability(lake: SketchLake) -> None:
+    query = {"query": "a ; b", "lookahead": 1, "threshold": 0.4}
+    alerts = {"al_pager": {"of": "forecast", "name": "al_held"}}
+    stream = AlertStream(lake, "al_held", {"al_held": query}, alerts)
+    stream.alerts["al_early"] = {"of": "forecast", "name": "al_held", "where": "probability > 0.1"}
+    for number, text in enumerate(["ab", "x", "x", "b", "b"]):
+        stream.take(letters(text, begin=10 * number))
+        stream.tell()
+    assert [row["batch_id"] for row in stream.kept("al_held")] == [1, 2, 3, 4, 5]
+    # 1, 1/2, 1/3, 2/4 and 3/5: it falls below the threshold of the subscription, and rises again.
+    assert [row["found_in"] for row in stream.told("al_pager")] == [1, 4]
+    assert [row["found_in"] for row in stream.told("al_early")] == [1]
+
+
+def test_what_a_subscription_finds_in_another_stream_is_told_from_its_first_batch_on(lake: SketchLake) -> None:
+    subscriptions, alerts = {"al_moved": "a ; b"}, {"al_moved told": {"of": "subscription", "name": "al_moved"}}
+    stream = AlertStream(lake, "al_from", subscriptions, alerts)
+    for number in range(3):
+        stream.take(letters("ab", begin=10 * number))
+    assert stream.tell()[0].rows_out == 3
+    other = AlertStream(lake, "al_to", subscriptions, alerts)
+    other.take(letters("ab", begin=100))
+    assert other.tell()[0].rows_out == 1
+    assert [row["stream"] for row in other.told("al_moved told")] == ["al_to"]
+    assert other.tell()[0].batches == 0
+
+
 JOINED = """p ; q ; r DEFINE p AS name = 'a' AND x = $v, q AS name = 'b' AND x = $v, r AS name = 'c' PARTITION BY key"""
 
 

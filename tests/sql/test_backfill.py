@@ -156,6 +156,20 @@ def test_values_of_all_types_come_back_from_quarantine(db: Database, tmp_path: P
     assert {*s.events("CAST(attributes['at_micros'] AS BIGINT) - unix_micros(time)")} == {(0,)}
 
 
+def test_late_rows_come_in_though_an_attribute_came_after_them(db: Database, tmp_path: Path) -> None:
+    s = Lake(db, tmp_path)
+    s.write("a.csv", "2024-03-01,a,k,5")
+    s.ingest()
+    s.write("b.csv", "2024-01-01,b,k,1")
+    assert s.ingest().rows_quarantined == 1
+    s.stream["attributes"] = {**s.stream["attributes"], "whose, that is new": {"expr": "who", "type": "string"}}
+    assert fill(s).rows_out == 1
+    assert s.events("name", "attributes") == [
+        ("b", {"x": "1.0", "whose, that is new": "k"}),
+        ("a", {"x": "5.0"}),
+    ]
+
+
 def test_a_probabilistic_stream_is_refused_and_nothing_is_begun(db: Database, tmp_path: Path) -> None:
     s = Lake(db, tmp_path)
     s.stream |= {"step": "x", "probability": "0.5"}

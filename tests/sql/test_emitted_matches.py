@@ -19,6 +19,7 @@ from sql.test_machines_random import settled
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.runs.running import run
+from patternlake.udfs.errors import StateError
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +115,17 @@ def test_each_match_is_an_event_once_with_what_its_operands_had(lake: SketchLake
         f"as_of => TIMESTAMP '{moment.isoformat(sep=' ')}')"
     )
     assert before["bindings"] == {"e": [1]}
+
+
+def test_an_attribute_that_the_stream_behind_gains_is_one_of_the_matches_to_come(lake: SketchLake) -> None:
+    stream = EmittingStream(lake, "m_emit_more", "a ; b", "e DEFINE e AS TRUE")
+    stream.deliver([E(0, "a"), E(1000, "b"), E(2000, "x")])
+    stream.section["attributes"] = {**stream.section["attributes"], "more": "int"}
+    stream.deliver([E(3000, "a"), E(4000, "b", None, {"more": 7}), E(5000, "x")])
+    assert [row["attributes"].get("b_more") for row in stream.emitted_events()] == [None, "7"]
+    del stream.section["attributes"]["more"]
+    with pytest.raises(StateError, match="attributes"):
+        stream.take(("ingest", stream.emitted))
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import yaml
 
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.sources.columns import EventColumns
+from patternlake.jobs.sources.expressions import columns_read, fields_read
 from patternlake.udfs.errors import ConfigurationError, SourceError
 
 if TYPE_CHECKING:
@@ -106,3 +107,10 @@ def test_a_function_name_that_is_no_call_is_no_harm(spark: SparkSession, name: s
 def test_two_columns_that_sql_cannot_tell_apart_are_refused(spark: SparkSession) -> None:
     with pytest.raises(SourceError, match="two columns of the source are called 'what' and 'What'"):
         _check(spark, "at string, what string, What string")
+
+
+def test_what_an_expression_reads_is_found_whatever_its_case(spark: SparkSession) -> None:
+    source = spark.createDataFrame([], "userId string, User struct<Id: string, plan: string>, `a.b` int, x int")
+    assert columns_read(source, "concat(USERID, x)") == ["userId", "x"]
+    assert columns_read(source, "`A.B` + X") == ["a.b", "x"]
+    assert fields_read(source, "user.ID || userid") == {("User", "Id")}

@@ -109,5 +109,16 @@ def test_sums_above_1_within_the_tolerance_are_scaled_to_1_and_others_are_turned
     assert s.ingest(probability_tolerance=0, rebuild=True).rows_quarantined == 7
 
 
+def test_what_is_impossible_stays_so_behind_a_sum_that_rounding_lets_exceed_1(db: Database, tmp_path: Path) -> None:
+    s = Lake(db, tmp_path)
+    s.stream |= {"step": "t", "probability": "p", "attributes": {}}
+    header, day = "at,what,who,t,p", "2024-01-01"
+    s.write("a.csv", f"{day},a,k,1,0.30000000000000004", f"{day},b,k,1,0.7", header=header)
+    s.ingest()
+    s.write("b.csv", f"{day},c,k,1,0", header=header)
+    s.ingest()
+    assert s.events("name", "probability")[-1] == ("c", 0)
+
+
 def _reasons(s: Lake) -> dict[str, str]:
     return {json.loads(row["row"])["what"]: row["reason"] for row in s.quarantine()}

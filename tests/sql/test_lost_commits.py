@@ -134,7 +134,7 @@ def test_what_a_publication_rests_on_is_on_the_disk_before_it(lake: Lake, monkey
     assert order[-3:] == ["write out", "publications_log", "write out"]
     # A moment between the two would be answered without the batch, and later with it.
     assert lake.ask("first") == 2
-    row = lake.spark.sql(f"SELECT max(published_at) FROM {lake.database}_internal.publications").collect()[0]
+    row = lake.spark.sql(f"SELECT max(published_at) FROM {lake.database}.publications").collect()[0]
     assert row[0].timestamp() >= at[-2]
 
 

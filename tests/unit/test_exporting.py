@@ -101,6 +101,25 @@ def test_what_refers_to_an_object_that_is_gone_is_left_out(monkeypatch: pytest.M
     assert found.watched == ["s"], "an empty section drops what was there, as before"
 
 
+def test_a_subscription_that_was_moved_is_the_one_of_the_stream_that_it_was_moved_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = "{source: {table: raw.s}, time: at, name: what}"
+    before, now = (
+        Configuration.from_text(
+            f"streams: {{a: {stream}, z: {stream}}}\nsubscriptions: {{m: {{stream: {name}, query: a ; b}}}}\n"
+        )
+        for name in ("z", "a")
+    )
+    objects = kept(before, monkeypatch)
+    later = {
+        key: dataclasses.replace(one, published_at=one.published_at + 100)
+        for key, one in kept(now, monkeypatch).items()
+    }
+    text = write_file("/lake", {**objects, **later})
+    assert Configuration.from_text(text).subscriptions == now.subscriptions
+
+
 def test_a_folder_without_a_lake_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="there is no lake at"):
         export(str(tmp_path))
