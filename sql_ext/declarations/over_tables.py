@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.gathering.snapshots import Snapshot
@@ -40,6 +41,10 @@ STREAM = "TABLE(…)"
 _EVENTS_EACH = 100_000
 """Events for each of Spark's own partitions of a shuffle: how many rows a table has is not known before it is read."""
 _SHUFFLE = "spark.sql.shuffle.partitions"
+_VALUES = ("key", "around", "by")
+"""Arguments that are a value or a name as they stand; others are read for the columns that they name."""
+_NUMBERS = {"step": ("bigint", T.IntegralType), "probability": ("double", T.NumericType)}
+"""Columns of events beside those that each has: their types, and what may become so."""
 
 
 class _NoFiles:
@@ -179,8 +184,9 @@ def lake_over(
     others = {name: value for name, value in arguments.items() if name not in ("time", "name")}
     if others.get("query") is not None and "pattern" in others:
         raise ArgumentError(f"query names a kept pattern, which has its stream; with {STREAM} give the pattern's text")
-    texts = [value for name, value in others.items() if isinstance(value, str) and name != "key"]
-    made = _Table(rows, arguments.get("time"), arguments.get("name"), texts)
+    texts = [value for name, value in others.items() if isinstance(value, str) and name not in _VALUES]
+    by = arguments.get("by")
+    made = _Table(rows, arguments.get("time"), arguments.get("name"), texts, by)
     spark = rows.frame.sparkSession
     published = Published(
         PublishedBatch(
@@ -195,7 +201,7 @@ def lake_over(
     )
 
     def apart() -> DataFrame:
-        return _Table(elsewhere(), arguments.get("time"), arguments.get("name"), texts).events()
+        return _Table(elsewhere(), arguments.get("time"), arguments.get("name"), texts, by).events()
 
     database = _Events(spark, "", "", events=made.events())
     unused: Any = None
@@ -229,19 +235,23 @@ class _Table:
         The table.
     time, name
         The columns of events' times and names; None: the first of ORDER BY, and the column ``name``.
-    texts
+    texts, by
         Of the question: of the columns those are attributes that they name.
     """
 
-    def __init__(self, rows: OrderedRows, time: str | None, name: str | None, texts: Sequence[str]) -> None:
+    def __init__(
+        self, rows: OrderedRows, time: str | None, name: str | None, texts: Sequence[str], by: str | None = None
+    ) -> None:
         check_names(rows.frame.columns)
         self.rows = rows
         self.types = {field.name: field.dataType.simpleString() for field in rows.frame.schema}
         self.time = self._time(time)
         self.name = self._find_column("name", name)
         words = {token.name.lower() for text in texts for token in tokens_of(text) if token.is_name}
+        words |= set() if by is None else {by.lower()}
+        self.numbers = {name: self._number(name) for name in _NUMBERS if name in words}
         # Of a table that has such columns, the event's own go before them.
-        columns = [one for one in self.types if one not in ("key", "name", "time", "position")]
+        columns = [one for one in self.types if one not in ("key", "name", "time", "position", *self.numbers)]
         self.read = [one for one in columns if one.lower() in words and value_type(self.types[one]) is not None]
         fields = _find_fields(texts)
         self.measured = [one for one in columns if one in fields and one not in self.read]
@@ -308,6 +318,18 @@ class _Table:
                 return name
         raise ArgumentError(f"{what} => {shorten(given)} is no column of the table; columns: {', '.join(self.types)}")
 
+    def _number(self, name: str) -> Column:
+        """A column of the table as that of the same name which events have; NULLs where there is none."""
+        kind, fitting = _NUMBERS[name]
+        if name not in self.types:
+            return F.lit(None).cast(kind)
+        if not isinstance(self.rows.frame.schema[name].dataType, fitting):
+            raise ArgumentError(
+                f"the column {name} is {self.types[name].upper()}, and the {name} of an event is {kind.upper()}; give "
+                f"it another name, as in TABLE(SELECT *, {name} AS its_{name} FROM …)"
+            )
+        return F.col(name).cast(kind)
+
     def events(self) -> DataFrame:
         """The rows as the table `events` has them."""
         partition = [term.value for term in self.rows.partition_by]
@@ -323,6 +345,7 @@ class _Table:
                 _require(self.time, "the time", "timestamp_ltz").alias("time"),
                 _key(partition).alias("key"),
                 _require(F.col(identifier(self.name)), f"the name ({self.name})", "string").alias("name"),
+                *(value.alias(name) for name, value in self.numbers.items()),
                 *(value.alias(column_of(name, types[name])) for name, value in values.items()),
             )
         except PySparkException as error:

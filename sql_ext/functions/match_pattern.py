@@ -67,12 +67,13 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     seen = find_seen(lake, facts, arguments)
     reads = reads_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
     where, request = conditions(reads, arguments), reads.request
-    if request.after_match != "next" and not request.resumes:
+    idle = request.after_match != "next" and not request.resumes
+    if idle:
         warn_user(
             f"after_match => '{request.after_match}' does nothing under policy => 'skip_till_any', which gives all "
             "matches, overlapping ones too; policy => 'skip_till_next' goes on where after_match says"
         )
-    told = tell_unseen(lake, request.pattern.asked_names, facts.counts)
+    told = tell_unseen(lake, request.pattern.asked_names, facts.counts) or idle
     gathered = replace(events_of(request, where), sparse=_are_few(reads.names_read, facts.counts))
     if not request.partial:
         gathered = around_anchors(lake, request.pattern, gathered, facts.counts)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 import pandas as pd
 
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pyspark.sql import DataFrame
 
+_Given = ParamSpec("_Given")
 Frame: TypeAlias = "DataFrame | pd.DataFrame"
 """A frame of Spark, or one of pandas with the same columns."""
 
@@ -40,6 +42,21 @@ _DRAWN = {
     "paths": "answers of match_paths",
     "forecasts": "answers of predict_match, and verdicts of evaluate",
 }
+
+
+def as_written(draw: Callable[_Given, Axes]) -> Callable[_Given, Axes]:
+    """Let a picture show texts as they are: matplotlib takes what stands between two ``$`` for a formula."""
+
+    @wraps(draw)
+    def drawn(*args: _Given.args, **named: _Given.kwargs) -> Axes:
+        try:
+            from matplotlib import rc_context
+        except ImportError:
+            return draw(*args, **named)  # which says so
+        with rc_context({"text.parse_math": False}):
+            return draw(*args, **named)
+
+    return drawn
 
 
 def list_columns(frame: Frame, picture: str) -> list[str]:
@@ -115,7 +132,7 @@ def bare(ax: Axes) -> None:
 def entitle(ax: Axes, title: str, pad: float | None = None) -> None:
     """Give axes a title, so many points above them, unless they have one."""
     if not any(ax.get_title(place) for place in ("left", "center", "right")):
-        ax.set_title(title, loc="left", fontsize=11, color=INK, pad=pad)
+        ax.set_title(title, loc="left", fontsize=11, color=INK, pad=pad, parse_math=False)
 
 
 def count_along(ax: Axes, most: int | None = None) -> None:
@@ -173,14 +190,14 @@ def name_rows(ax: Axes, names: Sequence[str]) -> None:
 
     Titles, labels and legends are there by now: what they leave of the figure is the height of the axes.
     """
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), names, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.figure.canvas.figure.draw_without_rendering()
     height = ax.get_window_extent().height * 72 / ax.figure.dpi
     every = max(1, math.ceil(7.5 * len(names) / height))
     chosen = range(0, len(names), every)
     size = min(10.0, 0.8 * every * height / len(names))
-    ax.set_yticks(chosen, [names[place] for place in chosen], fontsize=size)
+    ax.set_yticks(chosen, [names[place] for place in chosen], fontsize=size, parse_math=False)
 
 
 def show_name(value: object) -> str:

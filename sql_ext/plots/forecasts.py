@@ -18,6 +18,7 @@ MOST_VERDICTS = 5000
 MEASURES = ("precision", "recall")
 
 
+@drawing.as_written
 def forecasts(
     frame: drawing.Frame,
     *,

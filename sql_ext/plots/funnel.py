@@ -21,6 +21,7 @@ _GAP = 16.0
 """Points between two columns of text."""
 
 
+@drawing.as_written
 def funnel(frame: drawing.Frame, *, step: str = "step", count: str = "count", ax: Axes | None = None) -> Axes:
     """Draw a funnel: a bar for each step, as long as what got there, with its shares, times and drop-outs beside it.
 

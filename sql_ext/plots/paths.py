@@ -61,6 +61,7 @@ class Box:
         return self.top + self.height / 2
 
 
+@drawing.as_written
 def paths(
     frame: drawing.Frame,
     *,
@@ -112,7 +113,7 @@ def paths(
     ax.set_xlim(places[0] - 0.1, places[-1] + 1)
     ax.set_ylim(height, -_GAP)
     ax.set_yticks([])
-    ax.set_xticks(places, [_place_name(place, around) for place in places], ha="left")
+    ax.set_xticks(places, [_place_name(place, around) for place in places], ha="left", parse_math=False)
     ax.set_xlabel("place in the path" if around is None else "names before and after the event")
     shown = drawing.plural(sum(counts), "occurrence")
     of_all = f"{100 * float(found['share'].sum()):.3g} % of all"

@@ -26,6 +26,7 @@ _NARROWEST = 3.3
 """Pixels of a bar, at least: 3, and what the layout may yet take from the axes."""
 
 
+@drawing.as_written
 def timeline(frame: drawing.Frame, *, ax: Axes | None = None) -> Axes:
     """Draw matches as bars from their first to their last event, in a lane for each key.
 

@@ -24,6 +24,7 @@ MOST_LABELS = 40
 Point = tuple[Any, Any]
 
 
+@drawing.as_written
 def trends(
     frame: drawing.Frame,
     events: drawing.Frame | None = None,

@@ -219,6 +219,37 @@ def test_columns_may_have_names_like_our_own(lake: SketchLake, stream: Stream) -
     assert len(plain) > 10
 
 
+def test_values_of_arguments_are_no_sql(lake: SketchLake, stream: Stream) -> None:
+    table = "TABLE(SELECT user, at, replace(page, 'a', '/api/*') AS page, via AS `utm source` FROM clicks)"
+    placed = f"{table} PARTITION BY user ORDER BY (at)"
+    around = f"SELECT path FROM match_paths({placed}, around => '/api/*', name => 'page')"
+    assert {"/api/*"} < {name for row in lake.spark.sql(around).collect() for name in row.path}
+    funnel = f"SELECT DISTINCT group FROM match_funnel({placed}, 'b ; c', by => 'utm source', name => 'page')"
+    assert {row.group for row in lake.spark.sql(funnel).collect()} in ({"m"}, {"n"}, {"m", "n"})
+
+
+def test_a_step_or_a_probability_of_the_table_is_that_of_its_events(lake: SketchLake, stream: Stream) -> None:
+    def asked(step: str, pattern: str) -> list[Any]:
+        table = f"TABLE(SELECT user, at, page, {step} AS step FROM clicks) PARTITION BY user ORDER BY (at)"
+        call = f"match_pattern({table}, '{pattern}', 'skip_till_next', name => 'page')"
+        return sorted(map(tuple, lake.spark.sql(f"SELECT * EXCEPT (bindings) FROM {call}").collect()), key=repr)
+
+    plain = "TABLE(clicks) PARTITION BY user ORDER BY (at)"
+    wanted = lake.spark.sql(
+        f"SELECT * EXCEPT (bindings) FROM match_pattern({plain}, 'a ; b WHERE b.x > a.x', 'skip_till_next', "
+        "name => 'page')"
+    )
+    assert asked("x", "a ; b WHERE b.step > a.step") == sorted(map(tuple, wanted.collect()), key=repr) != []
+    assert asked("x", "a ; b WHERE b.probability > 0") == []
+    with pytest.raises(PySparkException) as caught:
+        asked("via", "a ; b WHERE b.step = a.step")
+    assert message(caught.value) == (
+        "the column step is STRING, and the step of an event is BIGINT; give it another name, as in "
+        "TABLE(SELECT *, step AS its_step FROM …)"
+    )
+    assert asked("via", "a ; b WHERE b.page = ''b''") != []
+
+
 REFUSED = [
     ("match_pattern(TABLE(clicks) PARTITION BY (user), 'a ; b', name => 'page')",
      "TABLE(…) needs an order in time: write ORDER BY (column) behind it, in Python time=\"column\""),

@@ -40,6 +40,25 @@ def matches(*rows: tuple[str | None, str, str], **more: list[Any]) -> pd.DataFra
     return pd.DataFrame({"key": list(keys), **times, **more})
 
 
+def test_dollars_of_names_begin_no_formula() -> None:
+    names = ["$page_view_a $b_c_d", "$screen"]
+    nexts = [[{"name": "$feature_flag_called", "partitions": 3}, {"name": "$pageleave", "partitions": 2}], None]
+    frame = pd.DataFrame(
+        {
+            "step": [1, 2], "operand": names, "reached": [9, 4], "dropped": [5, 0], "seconds_p50": [None, 1.0],
+            "seconds_p90": [None, 2.0], "next_events": nexts,
+        }
+    )  # fmt: skip
+    ax = plot.funnel(frame)
+    ax.figure.canvas.draw()
+    assert "$feature_…g_called 3, $pageleave 2" in [text.get_text() for text in ax.texts]
+    found = matches(("$a_b_c$", "10:00", "11:00"), ("$d_e_f$", "10:30", "11:30"))
+    ax = plot.timeline(found)
+    ax.figure.canvas.draw()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["$a_b_c$", "$d_e_f$"]
+    assert not any(text.get_parse_math() for text in (*ax.texts, *ax.get_yticklabels()))
+
+
 def bars(ax: Any) -> list[tuple[str, str, float]]:
     """Begin, end and middle of each bar of a timeline."""
     found = []

@@ -345,8 +345,11 @@ def _portions(
     if pattern.within.counted:
         first, last = 0, int(statistics.total)
     else:
-        first = given_or(arguments, "from_time", min(row.first for row in counts if row.first is not None))
-        last = given_or(arguments, "to_time", max(row.last for row in counts if row.last is not None))
+        # Bounds may lie far from all events.
+        first = min(row.first for row in counts if row.first is not None)
+        last = max(row.last for row in counts if row.last is not None)
+        first = max(given_or(arguments, "from_time", first), first)
+        last = min(given_or(arguments, "to_time", last), last)
     width = max(MARGINS * amount, -(-max(last - first, 0) // tasks), 1)
     return width, first // width, max(last // width, first // width)
 
