@@ -262,7 +262,7 @@ def run(
             f"{fail_on_quarantine:g} is no share; from 0 to 1", param_hint="'--fail-on-quarantine'"
         )
     refused: list[str] = []
-    with report_failures(verbose) as console:
+    with report_failures(verbose, has_work=True) as console:
         configuration = Configuration.load(conf)
         planned = steps(configuration, jobs, object=object, rebuild=rebuild)
         check_backfill(backfill, planned, rebuild=rebuild)

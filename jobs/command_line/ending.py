@@ -29,16 +29,16 @@ def exit_code(app: typer.Typer, arguments: list[str]) -> int:
         path = "patternlake" if error.ctx is None else error.ctx.command_path
         typer.echo(f"{error.format_message().rstrip('.')}; see {path} --help", err=True)
         return 2
-    except BrokenPipeError:
-        # Whoever read standard output has enough; what Python still holds goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return result if isinstance(result, int) else 0
 
 
 @contextmanager
-def report_failures(verbose: bool) -> Iterator[Console]:
-    """Turn errors into text on standard error and exit code 1; give the console that writes there."""
+def report_failures(verbose: bool, *, has_work: bool = False) -> Iterator[Console]:
+    """Turn errors into text on standard error and exit code 1; give the console that writes there.
+
+    Where whoever read standard output has enough and closed it, that is no failure, unless the command has work to
+    do beside telling, which ends with it.
+    """
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -53,7 +53,9 @@ def report_failures(verbose: bool) -> Iterator[Console]:
         typer.echo("interrupted; nothing half-done is seen, run it again to go on", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        raise
+        # What Python still holds goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1 if has_work else 0) from None
     except Exception as error:
         if verbose:
             traceback.print_exception(error)

@@ -72,12 +72,15 @@ class Backfilled:
         Of these, the rows that batches after a given one had brought.
     refused
         Of the rows, those that stay in quarantine, as they repeat an event or for another reason of now.
+    repeated
+        Of these, the rows that repeat an event.
     """
 
     publication: Publication
     rows: int
     fresh: int
     refused: int
+    repeated: int
 
 
 def parse_span(text: str, zone: str = "UTC") -> Span:
@@ -178,6 +181,9 @@ def backfill(
         counted = dict(rows.totals)
         good = counted.pop(None, Total())
         refused = sum(total.rows for total in counted.values())
+        repeated = counted.get(repeats.REASON, Total()).rows
+        if repeated:
+            repeated -= quarantine.where(F.col("reason") == repeats.REASON).count()
         batch_id = object_state.pending[-1].batch_id if object_state.pending else object_state.free_batch
         batch = Batch.begin(
             db,
@@ -209,7 +215,7 @@ def backfill(
         source_from=0,
         source_to=good.rows,
     )
-    return Backfilled(published, seen.rows, seen.fresh, seen.rows - (good.rows - former.source_to))
+    return Backfilled(published, seen.rows, seen.fresh, seen.rows - (good.rows - former.source_to), repeated)
 
 
 def _moment(text: str, zone: str) -> int:

@@ -268,6 +268,7 @@ class _Run:
         self.rows_in += done.rows - done.fresh
         self.rows_out += done.rows - done.refused
         self.rows_quarantined += done.refused - done.fresh
+        self.repeated += done.repeated
         self._note(done.publication)
 
     def _find_checkpoint(self, read: Mapping[str, Any]) -> None:

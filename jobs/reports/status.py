@@ -162,6 +162,8 @@ def _status(
         }
         if job != SOURCE_JOB:
             values |= _lag(row, streams.get(stream_name))
+            if job == "evaluate" and row is not None and _is_judged(configuration, row, streams.get(stream_name)):
+                values |= {"lag_rows": 0, "lag_batches": 0}
         if row is not None:
             values |= {
                 "batch_id": row.batch_id,
@@ -207,6 +209,14 @@ def _lag(row: Published | None, stream: Published | None) -> dict[str, Any]:
         "lag_rows": (stream.source_to or 0) - (row.source_to or 0),
         "lag_batches": stream.batch_id - row.source["ingest_batch"],
     }
+
+
+def _is_judged(configuration: Configuration, row: Published, stream: Published | None) -> bool:
+    """Whether no later event changes an evaluation: the ranges lie below its watermark, and the stream is the same."""
+    asked = configuration.evaluate
+    if asked is None or stream is None or row.watermark is None or row.source.get("ingest_base") != stream.base_batch:
+        return False
+    return row.watermark > max(timestamps.to_micros(each[1]) for each in (asked.train, asked.test))
 
 
 def _per_event(sketch: SketchBytes, names: Texts | None, instead: int | None, events: int) -> dict[str, Any]:

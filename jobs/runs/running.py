@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from os import PathLike
@@ -171,8 +171,9 @@ def _perform(
         def work() -> Summary:
             # In the thread that works: what it is at is told by where it is.
             with heard.working(step.job, step.object):
-                if _has_no_matches_yet(database, configuration, step):
-                    logger.info("%s of %r: its stream of matches has none yet", step.job, step.object)
+                idle = {one.object for one in ended.values() if one and one.job == "ingest" and not one.batches}
+                if _has_nothing_yet(database, configuration, step, idle):
+                    logger.info("%s of %r: its stream has no events yet", step.job, step.object)
                     return Summary(step.job, step.object, None, 0, 0, 0, 0, 0.0)
                 if backfill is not None and job.backfill is not None:
                     return _do(database, job.backfill, step.object, configuration, backfill)
@@ -233,10 +234,14 @@ def _do(
     return work(replace(database, direct=None), *given, **named)
 
 
-def _has_no_matches_yet(database: Database, configuration: Configuration, step: Step) -> bool:
-    """Whether a step would read matches, and `ingest` has published none: the first of them come when they come."""
+def _has_nothing_yet(database: Database, configuration: Configuration, step: Step, idle: Collection[str]) -> bool:
+    """Whether a step would read a stream of which nothing is published, and that is no mistake.
+
+    That is a stream of matches, or one in whose source `ingest` has just found nothing (`idle`), as in a folder that is
+    still empty: the first events come when they come, and other streams do not wait for them.
+    """
     stream = stream_of(configuration, step)
-    if step.job == "ingest" or configuration.emitted(stream) is None:
+    if step.job == "ingest" or (configuration.emitted(stream) is None and stream not in idle):
         return False
     return PublicationsReader(database).latest("ingest", stream) is None
 

@@ -50,7 +50,8 @@ COUNTED = 1000
 _EPOCHS = {"seconds": 1, "milliseconds": 1000, "microseconds": 1_000_000}
 # From 1990 to 2100: numbers of rows, amounts and identifiers are rarely all in it.
 _EPOCH_RANGE = (631_152_000, 4_102_444_800)
-_WHOLE = r"^[+-]?(0|[1-9]\d{0,17})$"
+_WHOLE = r"^[+-]?(0|[1-9]\d{0,18})$"
+_DIGITS = r"^[+-]?\d+$"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$"
 _CENTS = r",(\d{1,2}|\d{4,})$"
@@ -231,9 +232,11 @@ def _readings() -> dict[str, Column]:
     moment = F.when(value.rlike(_ISO), value.try_cast("timestamp_ltz")).isNotNull()
     number = F.when(value.rlike(_WHOLE), value.try_cast("bigint"))
     low, high = _EPOCH_RANGE
+    # As a double, an identifier of so many digits would be the same as its neighbours.
+    too_long = value.rlike(_DIGITS) & ~value.rlike(_PADDED) & number.isNull()
     return {
-        "whole": value.rlike(_WHOLE),
-        "number": value.rlike(_NUMBER),
+        "whole": number.isNotNull(),
+        "number": value.rlike(_NUMBER) & ~too_long,
         "share": F.when(value.rlike(_NUMBER), value.try_cast("double")).between(0, 1),
         "comma": value.rlike(_COMMA),
         "cents": value.rlike(_COMMA) & value.rlike(_CENTS),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.jobs.configuration.values import RESERVED
@@ -114,6 +115,8 @@ def guess(columns: Sequence[ColumnFacts], *, options: bool = False) -> Guesses:
     used = set(times[0].columns) if times else set()
     names = _names([column for column in columns if column.name not in used])
     used |= set(names[0].columns) if names else set()
+    if names and any(column.words.get(missing or "") for column in columns if column.name == names[0].columns[0]):
+        missing = None  # There it is a name.
     rest = [column for column in columns if column.name not in used]
     named = next((column for column in columns if names and column.name == names[0].columns[0]), None)
     keys = _keys(rest, 0 if named is None else named.distinct)
@@ -161,10 +164,12 @@ def _times(columns: Sequence[ColumnFacts]) -> tuple[Candidate, ...]:
     days = [column for column in columns if column.type == "date" or share(column, "day") >= _ENOUGH]
     clocks = [column for column in columns if column.type == "string" and share(column, "clock") >= _ENOUGH]
     if days and clocks:
-        day, clock = days[0], clocks[0]
+        # Those of one thing are called alike: visit_date and visit_time.
+        day, clock = max(product(days, clocks), key=lambda pair: len({*words(pair[0])} & {*words(pair[1])}))
         why = f"the day in {day.name} and the time of day in {clock.name}"
         joined = Candidate(f"concat({day.expression}, ' ', {clock.expression})", why, (day.name, clock.name))
-        found.append(((1, 0, 0), joined))
+        hinted = min(hint_order(each, role_words.TIME) for each in (day, clock))
+        found.append(((1, hinted, columns.index(day)), joined))
     return tuple(candidate for _, candidate in sorted(found, key=lambda each: each[0]))
 
 
@@ -180,10 +185,11 @@ def _as_moment(column: ColumnFacts) -> tuple[int, str, str] | None:
             return 4, column.expression, f"{told}; days without a time{_others(column, 'day')}"
         if share(column, "moment") >= max(_ENOUGH, *(share(column, pattern) for pattern in ZONED_FORMATS)):
             return 1, column.expression, f"{told}; texts of times{_others(column, 'moment')}"
-        for formats in (MOMENT_FORMATS, ZONED_FORMATS):
+        for formats in _best_first(column, MOMENT_FORMATS, ZONED_FORMATS):
             fitting = [pattern for pattern in formats if share(column, pattern) >= _ENOUGH]
             if fitting and (fitting[0] != "yyyyMMdd" or hint(column, role_words.TIME) >= 0):
-                pattern, *other = fitting
+                pattern = max(fitting, key=lambda each: share(column, each))
+                other = [each for each in fitting if each != pattern]
                 why = f"{told}; texts like {pattern}{_others(column, pattern)}"
                 why += f"; may be {' or '.join(other)} as well" if other else ""
                 expression = f"to_timestamp({column.expression}, {literal(pattern)})"
@@ -198,6 +204,11 @@ def _as_moment(column: ColumnFacts) -> tuple[int, str, str] | None:
                 number = column.expression if column.type != "string" else f"CAST({column.expression} AS BIGINT)"
                 return 2, f"{function}({number})", f"{told}; taken for {unit} since 1970{_others(column, unit)}"
     return None
+
+
+def _best_first(column: ColumnFacts, *formats: Mapping[str, str]) -> list[Mapping[str, str]]:
+    """Groups of patterns, first the one with the pattern that reads most of a column's texts."""
+    return sorted(formats, key=lambda group: -max(share(column, pattern) for pattern in group))
 
 
 def _names(columns: Sequence[ColumnFacts]) -> tuple[Candidate, ...]:

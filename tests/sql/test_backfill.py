@@ -107,12 +107,14 @@ def test_repeats_stay_in_quarantine_and_what_comes_in_the_same_run_is_taken_in(d
     s.write("b.csv", "2024-01-01,a,k,1", "2024-01-02,c,k,3", "2024-01-02,c,k,3", "2024-03-02,d,k,4")
     summary = fill(s)
     assert (summary.batches, summary.rows_in, summary.rows_out, summary.rows_quarantined) == (2, 4, 2, 2)
+    assert summary.rows_repeated == 2
     assert s.events("name", "event_id") == [("a", "1"), ("c", "3"), ("b", "2"), ("d", "4")]
     assert s.reasons() == ["repeat", "repeat"]
     assert summary.warnings == ()
     s.stream["attributes"] = {"x": "double", "who": "string"}
     s.write("c.csv", "2024-01-03,e,k,5")
-    assert fill(s).rows_out == 1
+    again = fill(s)
+    assert (again.rows_out, again.rows_repeated) == (1, 0)
     assert s.events("name", "attributes['who']") == [(name, "k" if name == "e" else None) for name in "acebd"]
 
 

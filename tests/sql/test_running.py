@@ -167,6 +167,33 @@ def test_files_become_events_and_sketches_and_a_second_run_finds_nothing_new(
     assert sketch["events_bytes_per_event"] > 0
 
 
+def test_a_stream_that_has_nothing_yet_stops_no_other(
+    spark: SparkSession, tmp_path: Path, shared_session: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = CONFIGURATION.replace("running", "running_with_none").replace("\nsketches:", "", 1)
+    empty = text[text.index("  flights:") : text.index("  flights: {events")].replace("flights", "empty")
+    text = text.replace(
+        "  flights: {events", f"{empty}sketches:\n  empty: {{expected_events: 1000}}\n  flights: {{events"
+    )
+    (tmp_path / "conf.yaml").write_text(text + "subscriptions: {none_yet: {stream: empty, query: 'A ; B'}}\n")
+    for folder in ("flights", "empty"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "flights" / "1.csv").write_text("at,what,plane\n2013-01-01 12:00:00,A,N1\n")
+    conf = str(tmp_path / "conf.yaml")
+    assert command("run", "all", "--conf", conf) == 0, capsys.readouterr().err
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {(line["job"], line["object"]): line["batches"] for line in lines if line["job"] != "maintain"} == {
+        ("ingest", "flights"): 1,
+        ("ingest", "empty"): 0,
+        ("sketch", "flights"): 1,
+        ("sketch", "empty"): 0,
+        ("predict", "flights"): 0,
+        ("predict", "empty"): 0,
+    }
+    assert command("run", "sketch", "--conf", conf) == 1
+    assert "the stream has no published events; run `ingest` first" in capsys.readouterr().err
+
+
 def test_sql_sees_the_configured_database_and_writes_a_table(
     conf: Path, shared_session: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import io
 import json
@@ -16,11 +17,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
 
 import patternlake
+from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.command_line import commands, local_spark
+from patternlake.jobs.command_line.ending import report_failures
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.progress.reporting import ShownProgress
 from patternlake.jobs.runs import steps as job_steps
@@ -374,6 +378,7 @@ def test_later_rounds_of_a_watch_maintain_only_what_is_new(
         left.pop()
 
     monkeypatch.setitem(JOBS, "ingest", job_steps.Job(lambda configuration: configuration.streams, idle))
+    monkeypatch.setattr(PublicationsReader, "latest", lambda *_: object())
     monkeypatch.setattr(commands, "sleep", sleep)
     assert command("run", "all", "--conf", str(conf), "--watch", "1") == 0
     maintained = [name for job, name, _ in work if job == "maintain"]
@@ -455,13 +460,16 @@ def test_an_unexpected_error_gives_one_line_and_its_trace_only_with_verbose(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_pipe_closed_by_its_reader_is_no_failure(
+def test_a_pipe_closed_by_its_reader_is_a_failure_only_of_what_has_work_left(
     conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open(os.devnull, "w") as closed:
         monkeypatch.setattr(sys, "stdout", closed)
-        failing(BrokenPipeError(), monkeypatch)
-        assert command("run", "ingest", "--conf", str(conf)) == 0
+        failing(BrokenPipeError(errno.EPIPE, "Broken pipe"), monkeypatch)
+        assert command("run", "ingest", "--conf", str(conf)) == 1
+        with pytest.raises(typer.Exit) as ended, report_failures(verbose=False):
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+        assert ended.value.exit_code == 0
 
 
 def test_the_packages_warnings_reach_standard_error_and_no_handler_is_left(

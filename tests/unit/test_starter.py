@@ -177,6 +177,37 @@ def test_two_readings_of_a_day_and_a_month_are_told() -> None:
     assert "may be M/d/yyyy as well" in guess([both]).times[0].why
 
 
+def test_the_reading_that_fits_most_days_and_months_is_taken() -> None:
+    day, month = "dd/MM/yyyy HH:mm:ss", "M/d/yyyy H:mm:ss"
+    counts = {day: 12 * ROWS // 13, month: ROWS}
+    (found,) = guess([ColumnFacts("at", "at", "string", ROWS, 0, 900, None, None, counts)]).times
+    assert found.expression == f"to_timestamp(at, '{month}')"
+    assert f"may be {day} as well" in found.why
+    with_zones = {day: 12 * ROWS // 13, day + "[.SSSSSS][ ][XXX][XX][z]": ROWS}
+    (found,) = guess([ColumnFacts("at", "at", "string", ROWS, 0, 900, None, None, with_zones)]).times
+    assert found.expression == f"to_timestamp(at, '{day}[.SSSSSS][ ][XXX][XX][z]')"
+
+
+def test_a_day_goes_with_the_time_of_day_that_is_called_like_it() -> None:
+    visits = [column("birth_date", day=True), column("visit_date", day=True), column("visit_time", clock=True)]
+    assert guess(visits).times[0].expression == "concat(visit_date, ' ', visit_time)"
+    orders = [column("order_time", moment=True), column("delivery_date", day=True), column("delivery_slot", clock=True)]
+    assert guess(orders).times[0].expression == "order_time"
+
+
+def test_a_word_that_is_a_name_stands_for_nothing_missing() -> None:
+    columns = [
+        column("at", "timestamp"),
+        column("status", distinct=3, words={"None": 400}),
+        column("amount", number=ROWS - 9, words={"None": 9}),
+        column("ticket", distinct=90),
+    ]
+    found = guess(columns, options=True)
+    assert (roles(found)[1], found.missing) == ("status", None)
+    assert [each.expression for each in found.attributes] == ["nullif(amount, 'None')"]
+    assert guess([*columns[:1], column("status", distinct=3), *columns[2:]], options=True).missing == "None"
+
+
 def test_texts_become_the_type_that_all_of_them_have() -> None:
     found = guess(
         [
