@@ -330,7 +330,7 @@ def test_written_and_open_matches_are_those_of_the_whole_stream(seed: int, monke
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 140))
+@pytest.mark.parametrize("seed", range(100, 120))
 def test_many_more(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     test_written_and_open_matches_are_those_of_the_whole_stream(seed, monkeypatch)
 

@@ -174,8 +174,17 @@ def check(events: int, seeds: int, structure: str, height: int, rate: float) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rate", [0.01, 0.1, 0.3])
-@pytest.mark.parametrize(("structure", "height"), STRUCTURES)
+@pytest.mark.parametrize(
+    ("structure", "height", "rate"),
+    # Each takes minutes; `benchmarks/answer_errors.py` measures all rates of all structures.
+    [
+        (*STRUCTURES[0], 0.01),
+        (*STRUCTURES[0], 0.3),
+        (*STRUCTURES[1], 0.1),
+        (*STRUCTURES[2], 0.01),
+        (*STRUCTURES[2], 0.3),
+    ],
+)
 def test_over_200_seeds_no_fewer_rows_are_expected_than_are_false(structure: str, height: int, rate: float) -> None:
     check(2_000, 200, structure, height, rate)
 
