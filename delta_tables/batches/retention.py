@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from functools import partial, reduce
 from typing import TYPE_CHECKING
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
     from patternlake.delta_tables.committing.database import Database
     from patternlake.delta_tables.schema.table import Table
 
-_READERS = ("sketch", "predict", "trends")
-"""Jobs of which functions read the events that a batch knows, beside what it keeps."""
 
-
-def forget(database: Database, *, job: str, object: str, horizon: datetime) -> Publication | None:
+def forget(
+    database: Database, *, job: str, object: str, horizon: datetime, readers: Collection[tuple[str, str]] = ()
+) -> Publication | None:
     """Record an object's horizon, then delete the rows that only earlier moments need.
 
     The horizon comes first: a run that dies in between leaves too many rows, never an answer with too few. May be
@@ -41,6 +41,9 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
         Whose rows.
     horizon
         Earliest moment that can be asked for from now on.
+    readers
+        Jobs and objects of which functions read rows of this one, beside what they keep: those that they know at the
+        horizon stay. What was not made anew since its stream was answers from the events that it read then.
 
     Returns
     -------
@@ -72,24 +75,23 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
         latest = _record(database, latest, horizon)
     assert latest.horizon is not None
     needed = reader.at(job, object, latest.horizon)
-    read = _first_read(database, needed, latest.horizon) if job == "ingest" else None
+    read = _first_read(database, needed, latest.horizon, readers) if readers else None
     for table in TABLES.values():
         if table.job == job:
             _forget(database, table, needed, read)
     return latest
 
 
-def _first_read(database: Database, events: Publication, horizon: datetime) -> int:
-    """The first batch of a stream that anything reads which can be asked for at a horizon or later.
-
-    What has not been made anew since the stream was answers from the events that it read then.
-    """
+def _first_read(
+    database: Database, events: Publication, horizon: datetime, readers: Collection[tuple[str, str]]
+) -> int:
+    """The first batch of a stream that readers know at a horizon or later."""
     columns = ("job", "object", "batch_id", "published_at", "source")
     until = between("published_at", None, timestamps.to_micros(horizon))
-    where = [Condition("stream_id", "=", events.stream_id), among("job", _READERS), *until]
+    where = [Condition("stream_id", "=", events.stream_id), among("job", sorted({job for job, _ in readers})), *until]
     rows = database.state.rows("publications", columns, where)
     found: dict[tuple[str, str], tuple[int, datetime, str]] = {}
-    for row in rows.to_pylist():
+    for row in (row for row in rows.to_pylist() if (row["job"], row["object"]) in readers):
         at = (row["batch_id"], row["published_at"], row["source"])
         found[row["job"], row["object"]] = max(at, found.get((row["job"], row["object"]), at))
     sources = [documents.from_text(source) for _, _, source in found.values()]

@@ -80,7 +80,8 @@ def next_batch(
         logger.warning(told, JOB, name, adopted.batch_id)
         adopted = None
     # What was read of another stream says nothing of this one's batches.
-    fresh = last is None or rebuild or last.stream != stream_name or (adopted is not None and adopted.rebuild)
+    fresh = last is None or rebuild or (adopted is not None and adopted.rebuild)
+    fresh = fresh or any(each is not None and each.stream != stream_name for each in (last, begun))
     whole = {key: value for key, value in meaning.items() if key != QUIET}
     quiet = meaning if adopted is None else adopted.configuration
     if QUIET in quiet:

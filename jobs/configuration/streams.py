@@ -58,17 +58,23 @@ def _not_empty(value: str) -> str:
 def write_options(given: Any) -> Any:
     """YAML's true, 5 and 0.1 are the texts that Spark's options are made of.
 
+    What stands for a missing value in a file is kept as it is written: -999.00 is no -999.0 there.
+
     Raises
     ------
     ValueError
-        A text that stands for no value is one that YAML takes for true or false, in any of the words for them.
+        Such a text is one that YAML takes for true or false, in any of the words for them.
     """
     if not isinstance(given, dict):
         return given
+    found = {}
     for key, value in given.items():
-        if str(key).lower() in ("nullvalue", "emptyvalue") and isinstance(value, bool):
-            raise ValueError(f"{key} is {str(value).lower()} in YAML, whichever word stands there; quote it: '…'")
-    return {key: values.written(value) for key, value in given.items()}
+        if str(key).lower() in ("nullvalue", "emptyvalue"):
+            if isinstance(value, bool):
+                raise ValueError(f"{key} is {str(value).lower()} in YAML, whichever word stands there; quote it: '…'")
+            value = values.written(value)
+        found[key] = values.as_text(value)
+    return found
 
 
 def _several(given: Any) -> Any:

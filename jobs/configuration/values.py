@@ -194,13 +194,20 @@ def timezone(value: str) -> str:
 
 
 def parameters(value: Any) -> Any:
-    """Parameters of predicates as texts: a number or a truth value stands for what is written."""
+    """Parameters of predicates as texts: a number or a truth value is written as YAML reads it."""
     if not isinstance(value, dict):
         return value
     for name, given in value.items():
         if isinstance(given, float) and not math.isfinite(given):
             raise ValueError(f"{name}: {given} is not a finite number")
-    return {name: written(given) for name, given in value.items()}
+    return {name: as_text(given) for name, given in value.items()}
+
+
+def as_text(value: Any) -> Any:
+    """A number or a truth value of YAML as a text; anything else as it is."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
 
 
 class WrittenInt(int):
@@ -216,12 +223,8 @@ class WrittenFloat(float):
 
 
 def written(given: Any) -> Any:
-    """A value of YAML as its text, if it is a truth value or a number."""
-    if isinstance(given, bool):
-        return str(given).lower()
-    if isinstance(given, WrittenInt | WrittenFloat):
-        return given.text
-    return str(given) if isinstance(given, int | float) else given
+    """A number of YAML as it stands in the file; anything else as it is."""
+    return given.text if isinstance(given, WrittenInt | WrittenFloat) else given
 
 
 def with_environment(text: str) -> str:

@@ -110,6 +110,9 @@ def _begin(db: Database, name: str, stream: StreamConfiguration, *, rebuild: boo
     batch_id = object_state.free_batch if adopted is None else adopted.batch_id
     base = batch_id if fresh or last is None else last.base_batch
     work = _Batch(db, name, stream, read, None if base == batch_id else last, batch_id, base, object_state)
+    if adopted is not None:
+        # It may have been begun before an attribute was there.
+        work.meaning = adopted.configuration
     return work, adopted is not None
 
 
@@ -132,6 +135,7 @@ class _Batch:
         assert isinstance(source, EmittedMatches)
         self.source = source
         self.columns = EventColumns(name, stream)
+        self.meaning: Mapping[str, Any] = stream.meaning
 
     def publish(self) -> Publication:
         """Write the events of the batch, publish."""
@@ -150,7 +154,7 @@ class _Batch:
                 source={"predict_batch": self.read.batch_id, "predict_base": self.read.base_batch},
                 source_from=first,
                 source_to=first + found.rows,
-                configuration=self.stream.meaning,
+                configuration=self.meaning,
                 object_state=self.object_state,
             )
             if batch.published is not None:
@@ -213,10 +217,12 @@ class _Batch:
         low, high = bounds.low or 1, bounds.high or 0
         rows = EventsReader(self.db).between(events, low, high)
         types = types_of_attributes(events.configuration)
-        columns = [identifier(column_of(name, types[name])) for name in self.source.taken]
-        rows = rows.select("position", F.col("time").alias("event_time"), *columns)
-        own = (F.col(column).alias(name) for column, name in zip(columns, self.source.taken, strict=True))
-        value = F.struct("position", F.col("event_time").alias("time"), *own)
+        # An attribute that is new is NULL in events of batches before it.
+        stored = {name: column_of(name, types[name]) for name in self.source.taken if name in types}
+        rows = rows.select("position", F.col("time").alias("event_time"), *map(identifier, stored.values()))
+        own = [F.col(identifier(stored[name])) if name in stored else F.lit(None) for name in self.source.taken]
+        named = (value.alias(name) for name, value in zip(self.source.taken, own, strict=True))
+        value = F.struct("position", F.col("event_time").alias("time"), *named)
         of_match = ("part", "last_time", "last_position")
         entries = F.collect_list(F.struct("operand", value))
         return taken.join(rows, "position").groupBy(*of_match).agg(F.map_from_entries(entries).alias("taken"))

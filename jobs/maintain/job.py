@@ -83,8 +83,11 @@ def _maintain(db: Database, name: str, configuration: Configuration) -> int:
     phases.at("forgetting")
     if db.direct is not None:
         db.direct.look_at([*TABLES])
+    readers = [("sketch", name)] if name in configuration.sketches else []
+    readers += [("predict", name)] if name in configuration.subscribed else []
+    readers += [("trends", query) for query, each in configuration.trends.items() if each.stream == name]
     for job, object in kept:
-        forget(db, job=job, object=object, horizon=horizon)
+        forget(db, job=job, object=object, horizon=horizon, readers=readers if job == "ingest" else ())
     reader = PublicationsReader(db)
     stream = reader.latest("ingest", name)
     if stream is not None:

@@ -167,11 +167,11 @@ def _perform(
         if sparing and not job.maintains and step.object not in taken_further:
             return None
         heard.begin(step.job, step.object, number + 1, len(listed))
+        idle = {one.object for one in ended.values() if one and one.job == "ingest" and not one.batches}
 
         def work() -> Summary:
             # In the thread that works: what it is at is told by where it is.
             with heard.working(step.job, step.object):
-                idle = {one.object for one in ended.values() if one and one.job == "ingest" and not one.batches}
                 if _has_nothing_yet(database, configuration, step, idle):
                     logger.info("%s of %r: its stream has no events yet", step.job, step.object)
                     return Summary(step.job, step.object, None, 0, 0, 0, 0, 0.0)

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     _Reader = TypeVar("_Reader", DataFrameReader, DataStreamReader)
 
 LISTING = tuple(map(str.lower, source_options.LISTING))
-STREAMED = tuple(map(str.lower, source_options.STREAMED))
 """Options that say which files belong to the source."""
+STREAMED = tuple(map(str.lower, source_options.STREAMED))
+"""Options that say which of them come in one batch, and what becomes of them."""
 _OF_BYTES = ("encoding", "charset", "linesep")
 # Content is declared because the format wants it, and never read.
 FILE_COLUMNS = {"path": "STRING", "modificationTime": "TIMESTAMP", "length": "BIGINT", "content": "BINARY"}

@@ -90,11 +90,14 @@ def test_hours_that_make_a_day_are_added_as_spark_adds_them(lake: SparkSession) 
         found = [
             lake.sql(
                 f"SELECT * FROM (VALUES {moments} AS t(at)) MATCH_RECOGNIZE (ORDER BY at MEASURES count(*) AS n "
-                f"PATTERN (a b) DEFINE b AS b.at <= a.at + INTERVAL {hours} HOUR)"
+                f"PATTERN (a b) DEFINE b AS b.at <= a.at + {amount})"
             ).count()
-            for hours in (23, 24, 25)
+            for amount in (
+                *("INTERVAL 23 HOUR", "INTERVAL 24 HOUR", "INTERVAL 25 HOUR"),
+                *("2 * INTERVAL 12 HOUR", "INTERVAL 20 HOUR + INTERVAL 5 HOUR", "INTERVAL '24:00' HOUR TO MINUTE"),
+            )
         ]
-        assert found == [0, 0, 1]
+        assert found == [0, 0, 1, 0, 1, 0]
         assert (
             lake.sql(f"SELECT max(at) <= min(at) + INTERVAL 24 HOUR FROM VALUES {moments} AS t(at)").first()[0] is False
         )

@@ -297,7 +297,8 @@ def test_events_stay_that_a_sketch_read_which_was_not_made_anew_with_its_stream(
         batch.publish(rows_in=0, rows_out=0)
 
     def kept() -> list[int]:
-        retention.forget(lake, job="ingest", object=name, horizon=timestamps.now())
+        readers = [("sketch", name), ("trends", "another")]
+        retention.forget(lake, job="ingest", object=name, horizon=timestamps.now(), readers=readers)
         rows = lake.table("events").where(F.col("stream_id") == rebuilt.stream_id)
         return sorted({row.batch_id for row in rows.collect()})
 

