@@ -8,7 +8,6 @@ import pytest
 from sql.sketch_lake import AGES, DATABASE, DAY, E, SketchLake, Stream, aging, nodes_by_place, shared
 
 from patternlake.delta_tables.tables.publications import PublicationsWriter
-from patternlake.delta_tables.writing import writes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,12 +18,6 @@ SKETCH = {"events_per_leaf": 2, "fpq": 1e-4}
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SketchLake:
     return shared(spark, tmp_path_factory)
-
-
-@pytest.fixture(autouse=True)
-def files_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("compact", "vacuum"):
-        monkeypatch.setattr(writes, name, lambda *given: None)
 
 
 def die_before_publishing(stream: Stream, monkeypatch: pytest.MonkeyPatch, job: str) -> None:

@@ -315,7 +315,7 @@ def test_maintaining_again_removes_nothing_and_new_events_age_the_next_segments(
     lake: SketchLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("compact", "vacuum"):
-        monkeypatch.setattr(writes, name, lambda *given: None)
+        monkeypatch.setattr(writes, name, lambda *given, **named: None)
     stream = aged(lake)
     before, publications = nodes_by_place(stream), len(stream.publications())
     assert stream.run("maintain", age=AGES).rows_out == 0
@@ -335,7 +335,7 @@ def test_maintaining_again_removes_nothing_and_new_events_age_the_next_segments(
 
 def test_uniform_keeps_nodes_that_no_parent_covers(lake: SketchLake, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("compact", "vacuum"):
-        monkeypatch.setattr(writes, name, lambda *given: None)
+        monkeypatch.setattr(writes, name, lambda *given, **named: None)
     # The seed is one under which the filter of the whole segment 1 is too dense.
     names = ["A" if day // 12 in (0, 3) or day % 12 == 0 else f"n{day}" for day in range(60)]
     made = [E(day * DAY, name) for day, name in enumerate(names)]
@@ -363,7 +363,7 @@ def test_as_of_before_the_first_publication_or_the_horizon_names_the_earliest_mo
     lake: SketchLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("compact", "vacuum"):
-        monkeypatch.setattr(writes, name, lambda *given: None)
+        monkeypatch.setattr(writes, name, lambda *given, **named: None)
     stream = lake.stream("forgotten", letters("AB"), letters("AB", begin=2))
     first = stream.moments[0]
     calls = [function("A ; B", as_of=first - timedelta(seconds=1)) for function in (stream.seq, stream.exists)]
