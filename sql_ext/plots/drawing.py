@@ -32,6 +32,7 @@ _COMMON = 14.0
 """Points of the line below times that says what all of them have in common."""
 _SIGN = 50.0
 """Points that an entry of a legend takes beside its text."""
+_FORMULAS = "text.parse_math"
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
@@ -50,11 +51,16 @@ def as_written(draw: Callable[_Given, Axes]) -> Callable[_Given, Axes]:
     @wraps(draw)
     def drawn(*args: _Given.args, **named: _Given.kwargs) -> Axes:
         try:
-            from matplotlib import rc_context
+            import matplotlib
         except ImportError:
             return draw(*args, **named)  # which says so
-        with rc_context({"text.parse_math": False}):
+        # Not by rc_context: it would undo what a notebook sets when the first picture is drawn.
+        settings: Any = matplotlib.rcParams
+        before, settings[_FORMULAS] = settings[_FORMULAS], False
+        try:
             return draw(*args, **named)
+        finally:
+            settings[_FORMULAS] = before
 
     return drawn
 
