@@ -565,7 +565,8 @@ def test_one_row_is_the_last_one_so_running_and_final_are_one() -> None:
 
 def test_the_columns_that_atoms_need() -> None:
     made = measures("count(*) + sum(price * 2) FILTER (WHERE rate > 1) + max(price * 2) || CLASSIFIER() || symbol")
-    assert [*made.columns] == ["price * 2", "rate > 1", "symbol"]
+    guarded = "CASE WHEN rate > 1 THEN price * 2 END"
+    assert [*made.columns] == [guarded, "rate > 1", "price * 2", "symbol"]
 
 
 def test_what_several_variables_need_is_needed_of_the_rows_of_each() -> None:
