@@ -76,16 +76,16 @@ def _maintain(db: Database, name: str, configuration: Configuration) -> int:
         removed = _age(db, name, configuration.sketches[name].age)
     horizon = timestamps.now() - HISTORY
     kept = [("ingest", name), ("sketch", name), ("predict", name), ("evaluate", name)]
-    kept += [("trends", query) for query, each in configuration.trends.items() if each.stream == name]
+    trends = [("trends", query) for query, each in configuration.trends.items() if each.stream == name]
+    kept += trends
     kept += [("groups", query) for query, each in configuration.groups.items() if each.stream == name]
     kept += [("patterns", pattern) for pattern, each in configuration.patterns.items() if each.stream == name]
     kept += [("alerts", alert) for alert in configuration.alerts if configuration.stream_of_alert(alert) == name]
     phases.at("forgetting")
     if db.direct is not None:
         db.direct.look_at([*TABLES])
-    readers = [("sketch", name)] if name in configuration.sketches else []
+    readers = [*trends, *([("sketch", name)] if name in configuration.sketches else [])]
     readers += [("predict", name)] if name in configuration.subscribed else []
-    readers += [("trends", query) for query, each in configuration.trends.items() if each.stream == name]
     for job, object in kept:
         forget(db, job=job, object=object, horizon=horizon, readers=readers if job == "ingest" else ())
     reader = PublicationsReader(db)

@@ -115,10 +115,10 @@ def guess(columns: Sequence[ColumnFacts], *, options: bool = False) -> Guesses:
     used = set(times[0].columns) if times else set()
     names = _names([column for column in columns if column.name not in used])
     used |= set(names[0].columns) if names else set()
-    if names and any(column.words.get(missing or "") for column in columns if column.name == names[0].columns[0]):
-        missing = None  # There it is a name.
     rest = [column for column in columns if column.name not in used]
     named = next((column for column in columns if names and column.name == names[0].columns[0]), None)
+    if named is not None and named.words.get(missing or ""):
+        missing = None  # There it is a name.
     keys = _keys(rest, 0 if named is None else named.distinct)
     used |= set(keys[0].columns) if keys else set()
     left = [column for column in columns if column.name not in used]

@@ -223,7 +223,7 @@ class AtomValues:
             Where those of each row of the answer begin, and their places among the rows of all matches
             (`Matches.rows`, `Matches.variables`).
         """
-        return self.lists(self.counted(atom), final=atom.final)
+        return self.lists(self.find_counted(atom), final=atom.final)
 
     def lists_of(self, aggregates: Sequence[AggregateAtom], columns: Mapping[str, Any]) -> Any:
         """For each row of the answer the rows of aggregates that Spark folds, one aggregate behind the other.
@@ -261,7 +261,7 @@ class AtomValues:
         at = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], sizes)
         return offsets, place[at]
 
-    def counted(self, atom: AggregateAtom) -> BoolArray:
+    def find_counted(self, atom: AggregateAtom) -> BoolArray:
         """Which rows of matches are of an aggregate's variables and meet its condition."""
         member = self.is_of(atom.variables)
         if atom.condition is None:
@@ -271,7 +271,7 @@ class AtomValues:
 
     def members(self, atom: AggregateAtom) -> tuple[BoolArray, Any]:
         """Which rows of matches an aggregate counts, and its column's values in these rows."""
-        member = self.counted(atom)
+        member = self.find_counted(atom)
         if atom.column is None or atom.column == ROWS:
             return member, None
         labels, rows = atom.column == CLASSIFIER, pa.array(self.matches.rows, pa.int64())

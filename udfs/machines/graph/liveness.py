@@ -162,7 +162,7 @@ class _Ways:
             for number, item in enumerate(chain.items[composite_state.done :])
         ]
         found = []
-        for chosen in self.combined(parts):
+        for chosen in self.combine(parts):
             missing: tuple[int, ...] = ()
             order: tuple[tuple[int, int], ...] = ()
             for more, inner in chosen:
@@ -178,7 +178,7 @@ class _Ways:
         if not item.every:
             if composite_state.children:
                 return self.of_chain(item.children[composite_state.alternative], composite_state.children[0])
-            return self.shortest(way for chain in item.children for way in self.of_chain(chain, START))
+            return self.choose_shortest(way for chain in item.children for way in self.of_chain(chain, START))
         composite_states = composite_state.children or (START,) * len(item.children)
         inner = [self.of_chain(chain, part) for chain, part in zip(item.children, composite_states, strict=True)]
         return [
@@ -186,15 +186,15 @@ class _Ways:
                 tuple(one for missing, _ in chosen for one in missing),
                 tuple(pair for _, order in chosen for pair in order),
             )
-            for chosen in self.combined(inner)
+            for chosen in self.combine(inner)
         ]
 
-    def combined(self, parts: Sequence[Sequence[_Way]]) -> Iterator[tuple[_Way, ...]]:
+    def combine(self, parts: Sequence[Sequence[_Way]]) -> Iterator[tuple[_Way, ...]]:
         if prod(map(len, parts)) > MOST_COMPLETION_PATHS:
             raise _too_many(self.subscription)
         return product(*parts)
 
-    def shortest(self, ways: Iterable[_Way]) -> list[_Way]:
+    def choose_shortest(self, ways: Iterable[_Way]) -> list[_Way]:
         """Of ways with the same operands that conditions name, in the same order, the shortest: what else they ask is
         that something comes.
         """
@@ -244,20 +244,20 @@ def _sign(
         for condition in subscription.bounds
         if condition.operands <= known and not condition.operands <= bound
     ]
-    yield from _extended([], frozenset(order), choices)
+    yield from _extend([], frozenset(order), choices)
 
 
-def _extended(edges: _Edges, ordered: _Pairs, choices: Sequence[Sequence[_Choice]]) -> Iterator[_Edges]:
+def _extend(edges: _Edges, ordered: _Pairs, choices: Sequence[Sequence[_Choice]]) -> Iterator[_Edges]:
     """What conditions say together; `ordered`: pairs of operands of which the first is no later than the second."""
     if not choices:
         yield edges
         return
     for said, signs in choices[0]:
         if not any((late, early) in ordered and (early, late) not in ordered for early, late in signs):
-            yield from _extended([*edges, *said], _ordered(ordered, signs), choices[1:])
+            yield from _extend([*edges, *said], _close_order(ordered, signs), choices[1:])
 
 
-def _ordered(ordered: _Pairs, signs: Iterable[tuple[int, int]]) -> _Pairs:
+def _close_order(ordered: _Pairs, signs: Iterable[tuple[int, int]]) -> _Pairs:
     """Pairs with more of them, and what follows from both."""
     for early, late in signs:
         before = {one for one, other in ordered if other == early}
@@ -271,11 +271,11 @@ def _choices(condition: TimeCondition) -> list[_Choice]:
     return [
         ([edge for edges, _ in signed for edge in edges], [sign for _, signs in signed for sign in signs])
         for choice in condition.choices
-        for signed in product(*map(_signed, choice))
+        for signed in product(*map(_sign_bound, choice))
     ]
 
 
-def _signed(part: TimeBound) -> list[_Choice]:
+def _sign_bound(part: TimeBound) -> list[_Choice]:
     forward = _limits(part.later, part.earlier, part)
     if not part.absolute:
         return [(forward, [])]
