@@ -155,8 +155,8 @@ class StoreCommits:
             copied.kept = True
             return None
         with open(place, "rb") as file:
-            commit = file.read()
-        lines = commit.decode().splitlines()
+            # Not splitlines: a value may have what Unicode, not JSON, takes for the end of a line.
+            lines = [line for line in file.read().decode().split("\n") if line]
         added = [json.loads(line)["add"]["path"] for line in lines if line.startswith('{"add"')]
         # Others lie in the store already.
         here = [path for path in map(unquote, added) if os.path.exists(f"{copied.folder}/{path}")]
@@ -165,7 +165,8 @@ class StoreCommits:
             return False
         for path in here:
             os.unlink(f"{copied.folder}/{path}")
-        copied.follow(commit)
+        # As Delta's stores write it, which end each line; delta-rs does not end the last one.
+        copied.follow("".join(f"{line}\n" for line in lines).encode())
         if os.path.exists(f"{copied.folder}/{_LOG}/{name.removesuffix('.json')}.checkpoint.parquet"):
             self._put_checkpoint(copied)
         else:
