@@ -20,7 +20,7 @@ from patternlake.delta_tables.committing.conditional_commits import commit_condi
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.committing.direct_commits import WRITER_VERSION
 from patternlake.delta_tables.databases import known_tables, migrations, workers
-from patternlake.delta_tables.databases.internal_database import describe, is_internal, wake_catalog
+from patternlake.delta_tables.databases.internal_database import describe, is_internal, place_of, wake_catalog
 from patternlake.delta_tables.databases.preparing import prepare
 from patternlake.delta_tables.databases.store_errors import list_folders
 from patternlake.delta_tables.databases.store_options import is_object_store, options_of_spark, tell_spark
@@ -59,6 +59,7 @@ def open_database(
     storage_options: Mapping[str, str] | None = None,
     *,
     named: bool = True,
+    make: bool = True,
 ) -> Database:
     """Open a database; create, register or migrate what needs it.
 
@@ -79,6 +80,8 @@ def open_database(
         Whether tables and views are called by name at once. If not, a catalog that ends with the session learns them
         when `Database.log` or `Database.view` first names one: jobs that find nothing new need none. Measured, with
         functions that are not enabled either: 12 seconds of a whole command that finds nothing instead of 16.
+    make
+        Whether to make one where there is none.
 
     Raises
     ------
@@ -86,11 +89,14 @@ def open_database(
         The name is not one that Spark's catalog takes, or the location has a character that readers cannot take.
     StateError
         The session is one of Spark Connect; or the database is newer than the code, is not PatternLake's, or is
-        registered at another location; or one of its two names is taken; or its object store cannot be reached.
+        registered at another location; or one of its two names is taken; or its object store cannot be reached; or
+        there is none, and none is to be made.
     """
     workers.refuse_connect(spark)
     if not re.fullmatch(r"[A-Za-z0-9_]+", name):
         raise ArgumentError(f"the database name '{name}' may hold letters, digits and _ only, at least one of them")
+    if not make:
+        refuse_no_lake(location or place_of(spark, name))
     folders = None
     if location is not None:
         place = location if has_scheme(location) else os.path.abspath(location)
@@ -102,6 +108,8 @@ def open_database(
                 if named:
                     beside.submit(wake_catalog, spark, name)
                 folders = list_folders(spark, place)
+            if not make and folders is not None and _CARRIER not in folders:
+                raise no_lake(location)
         if not named:
             found = _open_unnamed(Database(spark, name, place.rstrip("/")), folders, storage_options or {})
             if found is not None:
@@ -197,13 +205,34 @@ def tell_new_lake(database: Database) -> str:
         One that was `made`. Elsewhere than on this machine's disk no other lakes are looked for.
     """
     told = f"made a new lake at {database.location}; there was none"
-    beside = name_lakes_beside(database.location)
+    beside = _name_lakes_beside(database.location)
     if beside:
         told += f". Lakes beside it: {beside}; if you mean one of them, put `location` right and delete the new one"
     return told
 
 
-def name_lakes_beside(location: str) -> str:
+def refuse_no_lake(location: str) -> None:
+    """Refuse a folder of this machine that has no lake.
+
+    Raises
+    ------
+    StateError
+        It has none. What lies elsewhere is not looked at.
+    """
+    if is_on_disk(location) and not os.path.isdir(f"{os.path.abspath(path_on_disk(location))}/{_CARRIER}/_delta_log"):
+        raise no_lake(location)
+
+
+def no_lake(location: str) -> StateError:
+    """Say that there is no lake at a location, and which ones are beside it."""
+    beside = _name_lakes_beside(location)
+    meant = f". Lakes beside it: {beside}; perhaps one of them is meant" if beside else ""
+    return StateError(
+        f"there is no lake at {location}: it has no table {_CARRIER}; the first run of a job makes one{meant}"
+    )
+
+
+def _name_lakes_beside(location: str) -> str:
     """Name the lakes in the folders beside a location; empty where there are none, or none are looked for."""
     if not is_on_disk(location):
         return ""

@@ -46,8 +46,13 @@ def check_location(location: str) -> None:
     Raises
     ------
     ArgumentError
-        It does; the message names the character.
+        It does, or is a URI with % signs; the message names what is wrong.
     """
+    if location.startswith("file:") and "%" in location:
+        raise ArgumentError(
+            f"the location {location!r} has % signs, which readers take for different folders; give the path itself: "
+            f"{path_on_disk(location)!r}"
+        )
     wrong = sorted({letter for letter in location if letter in _UNREADABLE})
     if wrong:
         raise ArgumentError(

@@ -305,14 +305,12 @@ def status(
 
     Its last batch, lag behind its input, rows, quarantined rows, and size.
     """
-    from patternlake.delta_tables.databases.internal_database import place_of
-    from patternlake.delta_tables.databases.opening import open_database, reader_without_spark
+    from patternlake.delta_tables.databases.opening import open_database, reader_without_spark, refuse_no_lake
     from patternlake.delta_tables.reading.table_logs import UnreadableError
     from patternlake.delta_tables.schema import timestamps
     from patternlake.jobs.command_line import status_lines
     from patternlake.jobs.command_line.local_spark import on_a_platform, spark_for
     from patternlake.jobs.configuration.file import Configuration
-    from patternlake.jobs.reports.exporting import refuse_no_lake
     from patternlake.jobs.reports.status import status as look
     from patternlake.jobs.reports.status import status_without_spark
 
@@ -327,9 +325,8 @@ def status(
                 found = status_without_spark(reader, configuration)
         if found is None:
             with spark_for(None, verbose=verbose) as spark:
-                refuse_no_lake(configuration.location or place_of(spark, configuration.database))
                 database = open_database(
-                    spark, configuration.database, configuration.location, configuration.storage_options
+                    spark, configuration.database, configuration.location, configuration.storage_options, make=False
                 )
                 found = look(database, configuration)
         if format is Format.JSON:

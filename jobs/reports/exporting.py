@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from patternlake.delta_tables.batches.batch import WRITTEN
-from patternlake.delta_tables.databases.opening import name_lakes_beside, reader_without_spark
+from patternlake.delta_tables.databases.opening import no_lake, reader_without_spark, refuse_no_lake
 from patternlake.delta_tables.databases.store_options import tell_spark
 from patternlake.delta_tables.reading.spark_reader import SparkReader
-from patternlake.delta_tables.schema.locations import has_scheme, plain
+from patternlake.delta_tables.schema.locations import has_scheme
 from patternlake.delta_tables.schema.names import log_name
 from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.jobs.configuration.written import SECRET
@@ -65,15 +65,6 @@ def needs_spark(location: str) -> bool:
     """
     refuse_no_lake(location)
     return reader_without_spark(location) is None
-
-
-def refuse_no_lake(location: str) -> None:
-    """Refuse a folder of this machine that has no lake; errors as of `needs_spark`."""
-    if has_scheme(location) and not location.startswith("file:"):
-        return
-    folder = plain(location) if has_scheme(location) else os.path.abspath(location)
-    if not os.path.isdir(f"{folder}/{log_name(_PUBLICATIONS)}/_delta_log"):
-        raise _no_lake(location)
 
 
 def write_file(location: str, objects: Mapping[tuple[str, str], Published]) -> str:
@@ -129,17 +120,8 @@ def _reader(location: str, spark: SparkSession | None) -> StateReader:
 
     tell_spark(spark, location, {})
     if not DeltaTable.isDeltaTable(spark, f"{location}/{log_name(_PUBLICATIONS)}"):
-        raise _no_lake(location)
+        raise no_lake(location)
     return SparkReader(spark, lambda table: f"delta.{identifier(f'{location}/{log_name(table)}')}")
-
-
-def _no_lake(location: str) -> StateError:
-    beside = name_lakes_beside(location)
-    meant = f". Lakes beside it: {beside}; perhaps one of them is meant" if beside else ""
-    return StateError(
-        f"there is no lake at {location}: it has no table {log_name(_PUBLICATIONS)}; the first run of a job makes one"
-        f"{meant}"
-    )
 
 
 def _place(job: str) -> int:

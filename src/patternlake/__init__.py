@@ -377,14 +377,15 @@ def status(spark: SparkSession, configuration: str | PathLike[str] | Configurati
     patternlake.udfs.errors.ConfigurationError
         The file has problems, one line each.
     patternlake.udfs.errors.StateError
-        The session is one of Spark Connect, or the database is newer than this code or registered at another location.
+        The session is one of Spark Connect, or the database is newer than this code or registered at another location,
+        or there is none.
     """
     from patternlake.delta_tables.databases.opening import open_database
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.reports.status import status as look
 
     given = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
-    return look(open_database(spark, given.database, given.location, given.storage_options), given)
+    return look(open_database(spark, given.database, given.location, given.storage_options, make=False), given)
 
 
 def serve(
