@@ -63,6 +63,48 @@ def test_such_conditions_stand_beside_others_and_measures(lake: SketchLake, view
     ]
 
 
+@pytest.mark.parametrize(
+    ("condition", "odd"),
+    [
+        ("10 / (minute(time) - 1) > 0", [4]),  # of minute 1 it is NULL, and no error
+        ("CAST(regexp_extract(page, '([0-9]+)', 1) AS INT) IS NULL", [2, 3, 4]),
+        ("hour(seen) = 0", [4]),
+        ("date_trunc('hour', seen) = TIMESTAMP '2024-05-05 00:00:00'", [4]),
+    ],
+)
+def test_they_mean_the_same_in_whatever_session(
+    lake: SketchLake, views: Stream, condition: str, odd: list[int]
+) -> None:
+    zone = lake.spark.conf.get("spark.sql.session.timeZone")
+    try:
+        for other in ("UTC", "Europe/Berlin"):
+            lake.spark.conf.set("spark.sql.session.timeZone", other)
+            assert taken(lake, views, f"name = 'view' AND {condition}") == [odd]
+    finally:
+        lake.spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+def test_what_the_language_has_narrows_what_is_read(lake: SketchLake, views: Stream) -> None:
+    """Names that AND joins to a condition of Spark's are names of the pattern still."""
+    warned = f"cart ; odd ; pay DEFINE odd AS name = 'vew' AND page RLIKE 'e' PARTITION BY key"
+    with pytest.warns(UserWarning, match="'vew'"):
+        assert patternlake.match_pattern(lake.spark, views.name, warned).collect() == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "odd"),
+    [
+        ("concat('a ', page) LIKE concat('%', page)", [2, 3, 4]),
+        ("page LIKE wanted", [2]),
+        ("name = 'view' AND CAST(seen AS DATE) + 1 > DATE '2024-05-05'", [4]),
+    ],
+)
+def test_types_that_the_language_refuses_may_be_sparks(
+    lake: SketchLake, views: Stream, condition: str, odd: list[int]
+) -> None:
+    assert taken(lake, views, condition, params={"wanted": "red"} if "wanted" in condition else None) == [odd]
+
+
 def test_tables_have_such_conditions(lake: SketchLake) -> None:
     frame = lake.spark.sql(
         "SELECT * FROM VALUES (TIMESTAMP '2024-01-01 10:00:00', 'cart', '{}'), "

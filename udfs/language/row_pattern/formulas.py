@@ -232,11 +232,14 @@ class FormulaReader:
 
     def conjuncts(self, expression: SqlText) -> list[Formula]:
         """Read a condition as the parts that AND joins at its top, which may each be judged apart."""
-        return [self.formula(tokens) for tokens in _split_at_and(self.inside(expression.span))]
+        return [self.formula(tokens) for tokens in split_at_and(self.inside(expression.span))]
 
     def inside(self, span: Span) -> list[Token]:
-        """The tokens in a span."""
-        return [token for token in self.tokens if span.start <= token.start and token.end <= span.end]
+        """The tokens in a span, which may not be a comment alone."""
+        tokens = [token for token in self.tokens if span.start <= token.start and token.end <= span.end]
+        if not tokens:
+            self.fail("expected an expression here", span)
+        return tokens
 
     def fail(self, message: str, span: Span) -> NoReturn:
         """Raise an error at a place."""
@@ -564,7 +567,7 @@ def split_at_commas(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     return [*parts, tokens[begin:]] if tokens else []
 
 
-def _split_at_and(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+def split_at_and(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     """What AND joins at the top of a condition, through parentheses around all of a part."""
     parts: list[Sequence[Token]] = []
     begin = depth = cases = between = 0
@@ -589,8 +592,8 @@ def _split_at_and(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     if any(not part for part in parts):
         return [tokens]  # no SQL, which its parser says better
     if len(parts) > 1:
-        return [inner for part in parts for inner in _split_at_and(part)]
+        return [inner for part in parts for inner in split_at_and(part)]
     whole = len(tokens) > 2 and tokens[0].sign == "(" and _find_end(tokens, 0) == len(tokens)
     if whole and not begins_subquery(tokens, 0):
-        return _split_at_and(tokens[1:-1])
+        return split_at_and(tokens[1:-1])
     return [tokens]
