@@ -178,8 +178,8 @@ def refuse_measures(measures: PatternMeasures | None, function: str) -> None:
 
 
 def _measures_alone(query: Query) -> str:
-    """The text of a query with blanks in the place of all but its measures, so that places stay."""
-    text = [" "] * len(query.text)
+    """The text of a query with blanks in the place of all but its measures and line breaks, so that places stay."""
+    text = [character if character == "\n" else " " for character in query.text]
     for measure in query.measures:
         place = slice(measure.expression_span.start, measure.expression_span.end)
         text[place] = query.text[place]

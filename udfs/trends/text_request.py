@@ -26,7 +26,7 @@ from patternlake.udfs.unseen_names import MOST_NAMES
 MOST_EVENTS = 1_000_000
 """Events that a graph is built of for one call, unless a setting says otherwise."""
 
-_BEGINNING = re.compile(r"\s*PATTERN\s", re.IGNORECASE)
+_BEGINNING = re.compile(r"\s*PATTERN\b\s*\S", re.IGNORECASE)
 
 
 def is_text(query: str | None) -> bool:

@@ -25,6 +25,12 @@ REFUSED = [
     ("A ; B WHERE A = B", "^A^ = B", "A is an operand; write A.column, or A.position for the event"),
     ("A ; 'B C' WHERE 'B C'.x > 1", "'B C'^.^x", "of an operand with other characters `a b`.x"),
     ("A ; B+ MEASURES B[2].x AS q", "MEASURES ^B^[2]", "a measure takes FIRST(B.x) or LAST(B.x, 1)"),
+    ("A ; B MEASURES /* todo */ AS q", "MEASURES ^/* todo */^ AS", "expected an expression here"),
+    (
+        "A ; big DEFINE big AS big.x > 5",
+        "AS ^big.x^",
+        "looks at one event, whose columns stand bare: write x, not big.x",
+    ),
     ("A ; B PARTITION BY plane", "PARTITION BY ^plane^", "plane"),
     ("A ; A WHERE A.x > 1", "^A.x^", "several operands"),
     ("A ; B WHERE B.x > B[i-1].x", "^B.x > B[i-1].x^", "B takes one event"),
@@ -45,6 +51,23 @@ def test_a_refusal_names_its_place_and_value(text: str, marked: str, said: str) 
     start = text.index(before + place + after) + len(before)
     assert (raised.value.start, raised.value.end) == (start, start + len(place))
     assert said in raised.value.message
+
+
+@pytest.mark.parametrize("name", ["end", "select", "from", "like", "case", "as", "not", "in", "null", "date"])
+def test_a_condition_names_operands_that_are_called_like_keywords(name: str) -> None:
+    written = f"'{name}'" if name in ("as", "not") else name
+    query = compiled(f"A ; {written}+ WHERE A.x = 1 AND {name}.x > A.x AND {name}[i].y > {name}[i-1].y", TYPES)
+    assert query.operands[1].name == name
+
+
+def test_comments_and_ordered_sets_stand_in_measures() -> None:
+    text = (
+        "A ; B+ MEASURES A.x -- of the first\n AS a, percentile_cont(0.5) WITHIN GROUP (ORDER BY B.x) AS median, "
+        "LAST(B.x) AS b WITHIN 5 MIN"
+    )
+    measures = compiled(text, TYPES).measures
+    assert measures is not None
+    assert measures.names == ("a", "median", "b")
 
 
 @pytest.mark.parametrize("policy", ["skip_till_next", "strict"])

@@ -143,6 +143,14 @@ class _Rewriter:
         token = self.peek()
         return token is not None and token.text in texts and token.kind != "string"
 
+    def next_is_attribute(self) -> bool:
+        """Whether ``.x`` follows, or an index and then ``.x``."""
+        ahead = 0
+        if self.next_is("["):
+            ahead = next((n for n, token in enumerate(self.tokens[self.at :], 1) if token.text == "]"), 0)
+        token = self.peek(ahead)
+        return token is not None and token.text == "." and token.kind != "string"
+
     def expect(self, text: str, message: str) -> Token:
         if not self.next_is(text):
             raise self.error(message, self.peek())
@@ -241,6 +249,9 @@ class _Rewriter:
         following = self.peek()
         if upper == "CAST" and self.next_is("("):
             self.open_function(token, FunctionName("CAST", "", token.span))
+        elif not self.after_operand and self.next_is_attribute():
+            # An operand may be called like a keyword.
+            self.read_reference(token, token.text)
         elif upper in KEYWORDS:
             self.read_keyword(token, upper)
         elif upper == "SELECT":

@@ -189,6 +189,12 @@ class _Binder:
                 part.span,
             )
         if reference.operand not in self.scope.operands:
+            if not self.scope.operands:
+                raise self.error(
+                    f"a condition here looks at one event, whose columns stand bare: write {reference.column}, not "
+                    f"{reference.operand}.{reference.column}",
+                    part.span,
+                )
             raise self.error(
                 f"{reference.operand} is not an operand of the pattern"
                 + suggest(reference.operand or "", "operands", self.scope.operands),

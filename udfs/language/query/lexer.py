@@ -6,6 +6,7 @@ asks for them, and SQL text is only measured here: up to the clause that follows
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -17,6 +18,7 @@ KEYWORDS = frozenset({"PATTERN", "SEQ", "AND", "OR", "NOT", "AS", *CLAUSES})
 _SIGNS = frozenset(";,|&!+*?[]{}()@∧∨")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _QUOTES = frozenset("'\"`")
+_WITHIN_GROUP = re.compile(r"WITHIN\s+GROUP\s*\(", re.IGNORECASE)
 
 
 class Kind(Enum):
@@ -169,8 +171,9 @@ def _scan(text: str, start: int, *, opener: int | None, commas: bool) -> int:
             continue
         if is_word_character(character):
             end = word_end(text, at)
-            # `a.within` is a column, whatever it is called.
-            if not opened and keyword(text[at:end]) in CLAUSES and text[at - 1 : at] != ".":
+            # `a.within` is a column, whatever it is called; WITHIN GROUP belongs to an aggregate.
+            ends = keyword(text[at:end]) in CLAUSES and not _WITHIN_GROUP.match(text, at)
+            if not opened and ends and text[at - 1 : at] != ".":
                 return at
             at = end
             continue
