@@ -8,7 +8,7 @@ Everything has arrived: a table has no watermark that it waits for.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
 from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.language.predicate.columns import value_type
+from patternlake.udfs.language.query.lexer import CLAUSES
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
 from patternlake.udfs.measures.event_values import FIELD, JSON_OPTIONS, is_handed_on
 from patternlake.udfs.own_names import OWN, check_names
@@ -245,8 +246,11 @@ class _Table:
         check_names(rows.frame.columns)
         self.rows = rows
         self.types = {field.name: field.dataType.simpleString() for field in rows.frame.schema}
-        self.time = self._time(time)
+        when = self._time(time)
+        self.time = when.value.cast("timestamp_ltz")
         self.name = self._find_column("name", name)
+        partition = rows.partition_by[0].name if len(rows.partition_by) == 1 else ""
+        self._refuse_hidden({"name": self.name, "time": when.name, "key": partition, "position": ""}, texts, by)
         words = {token.name.lower() for text in texts for token in tokens_of(text) if token.is_name}
         words |= set() if by is None else {by.lower()}
         self.numbers = {name: self._number(name) for name in _NUMBERS if name in words}
@@ -277,7 +281,7 @@ class _Table:
         terms = self.rows.partition_by
         return {f"{OWN}part_{at}": term.value.cast("string") for at, term in enumerate(terms)} if len(terms) > 1 else {}
 
-    def _time(self, given: str | None) -> Column:
+    def _time(self, given: str | None) -> Term:
         if given is not None:
             name = self._column("time", given)
             term = Term(F.col(identifier(name)), name, is_column=True)
@@ -303,7 +307,17 @@ class _Table:
                 f"the time of an event is a TIMESTAMP or a DATE, not {term.name}, which is {kind.upper()}; begin ORDER "
                 f"BY with such a column, or make one of it, such as {made}"
             )
-        return term.value.cast("timestamp_ltz")
+        return term
+
+    def _refuse_hidden(self, columns: Mapping[str, str], texts: Sequence[str], by: str | None) -> None:
+        """Refuse a question that names a column which the event's own of the same name, from another column, hides."""
+        for name, column in columns.items():
+            hidden = name in self.types and column.lower() != name
+            if hidden and (_names_column(texts, name) or (by or "").lower() == name):
+                raise ArgumentError(
+                    f"{name} is the {name} of an event, which is not the column {name} of the table here; give that "
+                    f"another name, as in TABLE(SELECT *, {name} AS its_{name} FROM …)"
+                )
 
     def _find_column(self, what: str, given: str | None) -> str:
         if given is None and what not in (one.lower() for one in self.types):
@@ -360,6 +374,18 @@ class _Table:
             return F.concat(column.cast("string"), F.lit("Z")).cast("timestamp_ltz")
         # Others are stored as texts.
         return column if stored_type(kind) == kind else column.cast("string")
+
+
+def _names_column(texts: Sequence[str], name: str) -> bool:
+    """Whether texts name a column: behind an operand and a dot, or bare in a condition."""
+    for text in texts:
+        clause, tokens = "", tokens_of(text)
+        for before, token, behind in zip(tokens, tokens[1:], tokens[2:], strict=False):
+            clause = token.word if token.word in CLAUSES and before.sign != "." else clause
+            bare = clause == "WHERE" or (clause == "DEFINE" and behind.word != "AS")
+            if token.is_name and token.name == name and (before.sign == "." or (bare and behind.sign != ".")):
+                return True
+    return False
 
 
 def _find_fields(texts: Sequence[str]) -> set[str]:

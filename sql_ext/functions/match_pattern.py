@@ -268,7 +268,7 @@ def match_pattern(
     repetition
         ``maximal``: a repeated operand takes all that can be added; ``all``: every choice of at least its least number.
     partial
-        Give near misses, too: what has begun and is not complete, under ``skip_till_next`` and ``strict``.
+        Give near misses, too: what has begun and is not complete.
     name, time
         Of a table in the place of the stream: the columns of events' names and times.
 

@@ -29,7 +29,7 @@ from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope
 from patternlake.udfs.language.query.over_streams import DEFINED
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.language.query.tree import Definition
-from patternlake.udfs.language.row_pattern.expressions import AGGREGATES
+from patternlake.udfs.language.row_pattern.expressions import AGGREGATES, is_like_some
 from patternlake.udfs.language.row_pattern.formulas import split_at_and
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
 from patternlake.udfs.measures.pattern_measures import constant_sql, restore
@@ -188,8 +188,10 @@ def _truth(read: DataFrame, part: _Refused) -> Column:
     def fail(message: str) -> PredicateError:
         return PredicateError(message, refused.text, place.start, place.end)
 
-    for token in tokens_of(part.text):
-        if token.word in ("SELECT", "OVER", *AGGREGATES):
+    tokens = tokens_of(part.text)
+    for at, token in enumerate(tokens):
+        called = token.word in AGGREGATES and tokens[at + 1].sign == "(" and not is_like_some(tokens, at)
+        if token.word in ("SELECT", "OVER") or called:
             raise refused
     condition = F.expr(part.text)
     try:

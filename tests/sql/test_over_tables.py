@@ -228,6 +228,15 @@ def test_values_of_arguments_are_no_sql(lake: SketchLake, stream: Stream) -> Non
     assert {row.group for row in lake.spark.sql(funnel).collect()} in ({"m"}, {"n"}, {"m", "n"})
 
 
+def test_a_name_that_the_table_has_too_is_no_matter_where_nothing_asks_for_it(lake: SketchLake, stream: Stream) -> None:
+    table = "TABLE(SELECT *, x AS name, x AS position, x AS time FROM clicks) PARTITION BY user ORDER BY (at)"
+    call = "match_pattern({}, 'a ; name DEFINE name AS x > 1 MEASURES LAST(name.x) AS position', name => 'page')"
+    plain = call.format("TABLE(clicks) PARTITION BY user ORDER BY (at)")
+    found = lake.spark.sql(f"SELECT * EXCEPT (bindings) FROM {call.format(table)}").collect()
+    wanted = lake.spark.sql(f"SELECT * EXCEPT (bindings) FROM {plain}").collect()
+    assert sorted(map(tuple, found), key=repr) == sorted(map(tuple, wanted), key=repr) != []
+
+
 def test_a_step_or_a_probability_of_the_table_is_that_of_its_events(lake: SketchLake, stream: Stream) -> None:
     def asked(step: str, pattern: str) -> list[Any]:
         table = f"TABLE(SELECT user, at, page, {step} AS step FROM clicks) PARTITION BY user ORDER BY (at)"
@@ -282,6 +291,20 @@ REFUSED = [
      "PatternLake: rename it"),
     ("match_seq(TABLE(clicks) PARTITION BY user ORDER BY (at), 'a ; b')",
      "match_seq asks a stream, not a table; `patternlake init --table` makes one of it"),
+    *[
+        (f"match_pattern(TABLE(SELECT *, x AS {name} FROM clicks) PARTITION BY user ORDER BY (at), '{text}', name => "
+         "'page')",
+         f"{name} is the {name} of an event, which is not the column {name} of the table here; give that another name, "
+         f"as in TABLE(SELECT *, {name} AS its_{name} FROM …)")
+        for name, text in [
+            ("name", "a ; b WHERE a.name = b.name"), ("time", "a ; b MEASURES b.time AS t"),
+            ("key", "a ; c DEFINE c AS key > 3"), ("position", "a ; b MEASURES a.x AS x, MAX(b.position) AS p"),
+        ]
+    ],
+    ("match_funnel(TABLE(SELECT *, via AS name FROM clicks) PARTITION BY user ORDER BY (at), 'a ; b', by => 'name', "
+     "name => 'page')",
+     "name is the name of an event, which is not the column name of the table here; give that another name, as in "
+     "TABLE(SELECT *, name AS its_name FROM …)"),
     ("match_pattern('clicked', TABLE(clicks))",
      "match_pattern: pattern takes no TABLE(…), which may stand for a stream"),
 ]  # fmt: skip

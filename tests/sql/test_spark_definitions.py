@@ -86,7 +86,7 @@ def test_they_mean_the_same_in_whatever_session(
 
 def test_what_the_language_has_narrows_what_is_read(lake: SketchLake, views: Stream) -> None:
     """Names that AND joins to a condition of Spark's are names of the pattern still."""
-    warned = f"cart ; odd ; pay DEFINE odd AS name = 'vew' AND page RLIKE 'e' PARTITION BY key"
+    warned = "cart ; odd ; pay DEFINE odd AS name = 'vew' AND page RLIKE 'e' PARTITION BY key"
     with pytest.warns(UserWarning, match="'vew'"):
         assert patternlake.match_pattern(lake.spark, views.name, warned).collect() == []
 

@@ -33,6 +33,7 @@ from patternlake.udfs.language.row_pattern.formulas import (
 )
 from patternlake.udfs.language.row_pattern.tokens import Token, find_closing, tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause, Concatenation
+from patternlake.udfs.measures.decimals import type_of_sum
 from patternlake.udfs.measures.event_values import FIELD, JSON_OPTIONS, arrow_type, is_handed_on
 from patternlake.udfs.measures.row_terms import is_one_term, row_seen
 from patternlake.udfs.measures.seen import Seen
@@ -96,6 +97,9 @@ class PatternMeasures:
             return "bigint"
         if atom.name in ("array_agg", "collect_list"):
             return f"array<{kind}>"
+        if kind.startswith("decimal"):
+            total = type_of_sum(arrow_type(kind))
+            return f"decimal({total.precision},{total.scale})"
         return "bigint" if atom.name == "sum" and kind in ("tinyint", "smallint", "int", "bigint") else "double"
 
 

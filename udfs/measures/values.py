@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.language.row_pattern.tree import OMIT_EMPTY, WITH_UNMATCHED, Clause
+from patternlake.udfs.measures import decimals
 from patternlake.udfs.measures.kernels.running import running_least, running_sums
 from patternlake.udfs.measures.matched_rows import Matches
 from patternlake.udfs.measures.seen import FIRST, Seen
@@ -93,6 +94,8 @@ def is_computed_here(atom: Atom, type_: Any = None) -> bool:
         return not (nested and atom.distinct)
     if atom.name in ("min", "max"):
         return not nested
+    if atom.name == "sum" and decimals.is_summed_here(type_):
+        return True
     return atom.name in ("sum", "avg", "mean") and (pa.types.is_integer(type_) or pa.types.is_floating(type_))
 
 
@@ -225,6 +228,12 @@ class AtomValues:
         """
         return self.lists(self.find_counted(atom), final=atom.final)
 
+    def count_folded(self, atom: AggregateAtom) -> int:
+        """How many rows `lists_of` lists for an aggregate."""
+        count = _counts(self.find_counted(atom))
+        begin, end = self.bounds(final=atom.final)
+        return int((count[end] - count[begin]).sum())
+
     def lists_of(self, aggregates: Sequence[AggregateAtom], columns: Mapping[str, Any]) -> Any:
         """For each row of the answer the rows of aggregates that Spark folds, one aggregate behind the other.
 
@@ -323,6 +332,9 @@ class AtomValues:
                     f"{shorten(atom.sql)} is beyond BIGINT; write try_sum, which is NULL then, or sum a DECIMAL(38,0)"
                 )
             return pa.array(sums, pa.int64(), mask=~some)
+        if atom.name == "sum" and decimals.is_summed_here(given.type):
+            sums = decimals.sum_between(given, count[begin], count[end])
+            return sums if some.all() else pc.if_else(pa.array(some), sums, pa.scalar(None, sums.type))
         totals = running_sums(given.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), groups)[last]
         if atom.name != "sum":
             totals = totals / np.maximum(sizes, 1)
@@ -350,6 +362,8 @@ def _type_of(atom: AggregateAtom, type_: Any) -> Any:
     """The type of a sum, an average, a least or greatest value."""
     if atom.name in ("min", "max"):
         return type_
+    if atom.name == "sum" and decimals.is_summed_here(type_):
+        return decimals.type_of_sum(type_)
     return pa.int64() if atom.name == "sum" and pa.types.is_integer(type_) else pa.float64()
 
 

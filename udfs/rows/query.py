@@ -37,8 +37,9 @@ from patternlake.udfs.rows.condition_code import ConditionCode
 from patternlake.udfs.rows.conditions import Expression
 from patternlake.udfs.rows.kernels.programs import ACCEPT, AT_END, AT_START, MATCH, SPLIT, Program
 
+_MOST_PERMUTED = 12
 MAX_INSTRUCTIONS = 50_000
-"""Longest program: ``A{50000}``, a permutation of eleven variables, or a hundred copies of a hundred iterations."""
+"""Longest program: ``A{50000}``, a permutation of twelve variables, or a hundred copies of a hundred iterations."""
 
 _NONE = -1
 """Stands for no instruction."""
@@ -194,8 +195,7 @@ class _Compiler:
                 return self.first_of(ways, node)
             case Permutation():
                 if len(node.items) >= MAX_INSTRUCTIONS.bit_length():
-                    most = MAX_INSTRUCTIONS.bit_length() - 1
-                    message = f"PERMUTE takes {most} arguments at most, and here are {len(node.items)}"
+                    message = f"PERMUTE takes {_MOST_PERMUTED} arguments at most, and here are {len(node.items)}"
                     raise UnsupportedOperatorError(message, self.clause.text, node.span.start, node.span.end)
                 orders = self.permute(node, tuple(range(len(node.items))), empty, full, excluded)
                 return self.first_of([begins for begins, _ in orders], node)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.arrays import IntArray
-from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.measures.translation import AggregateAtom, Atom
 from patternlake.udfs.measures.values import LISTS, AtomValues, rows_shown
 from patternlake.udfs.record_batches import ROWS_AT_ONCE
@@ -155,8 +155,20 @@ class RowsTask:
         made |= {name: rows[column].take(take) for name, column in self.shown.items()}
         made |= {name: values.of(atom) for name, atom in self.atoms.items()}
         if self.folded:
+            self._check_folded(values)
             made[LISTS] = values.lists_of(self.folded, {name: rows[at] for name, at in self.folded_columns.items()})
         return pa.table(made)
+
+    def _check_folded(self, values: AtomValues) -> None:
+        """Refuse what would list more rows than matches may have: RUNNING, each row lists those before."""
+        counts = [values.count_folded(atom) for atom in self.folded]
+        if sum(counts) > self.limits.rows:
+            atom = self.folded[int(np.argmax(counts))]
+            raise ArgumentError(
+                f"{shorten(atom.sql)} is computed by Spark, which takes {max(counts):,} rows for it, those of each row "
+                f"that is shown, and {self.limits.rows:,} at most are handed on together ({self.limits.settings[2]}); "
+                "show ONE ROW PER MATCH, or write it over integers, doubles or sums, which are counted on"
+            )
 
 
 def _find_begins(sizes: pa.Array) -> IntArray:

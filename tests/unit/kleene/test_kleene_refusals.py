@@ -29,7 +29,7 @@ REFUSED = [
     (
         "A ; big DEFINE big AS big.x > 5",
         "AS ^big.x^",
-        "looks at one event, whose columns stand bare: write x, not big.x",
+        ("A ; big DEFINE big AS big.x > 5", "AS ^big.x^", "one event, whose columns stand bare: write x, not big.x"),
     ),
     ("A ; B PARTITION BY plane", "PARTITION BY ^plane^", "plane"),
     ("A ; A WHERE A.x > 1", "^A.x^", "several operands"),

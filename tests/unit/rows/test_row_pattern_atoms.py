@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import random
 import re
-from decimal import Decimal
+from collections.abc import Iterable
+from decimal import Decimal, localcontext
 from itertools import pairwise
 from typing import Any
 
@@ -163,13 +164,26 @@ def test_types_are_those_of_spark() -> None:
         "fee": pa.array([Decimal("0.10"), Decimal("0.05")], pa.decimal128(10, 2)),
         "symbol": pa.array(["é", "z"]),
     }
-    measures = "sum(price) AS s, avg(price) AS a, sum(rate) AS r, min(fee) AS f, max(symbol) AS t, min(rate) AS m"
+    measures = (
+        "sum(price) AS s, avg(price) AS a, sum(rate) AS r, min(fee) AS f, max(symbol) AS t, min(rate) AS m, "
+        "sum(fee) AS d"
+    )
     clause = parse_clause(f"MEASURES {measures} PATTERN (a+)")
     starts = np.array([0, 2])
     made = AtomValues(clause, match_rows(compile_pattern(clause), np.full((1, 2), True), starts), starts, columns)
     found = [made.of(atom) for atom in read_measures(clause, TYPES).atoms]
-    assert [one[0].as_py() for one in found] == [-(2**63), -(2.0**62), math.inf, Decimal("0.05"), "é", 1.5]
-    assert [str(one.type) for one in found] == ["int64", "double", "double", "decimal128(10, 2)", "string", "float"]
+    assert [one[0].as_py() for one in found] == [
+        -(2**63),
+        -(2.0**62),
+        math.inf,
+        Decimal("0.05"),
+        "é",
+        1.5,
+        Decimal("0.15"),
+    ]
+    assert [str(one.type) for one in found] == [
+        "int64", "double", "double", "decimal128(10, 2)", "string", "float", "decimal128(20, 2)",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -233,8 +247,33 @@ def test_nothing_is_of_one_match_that_is_of_another() -> None:
     assert shown == [[math.inf, 5.0], [math.inf, 2.5]]
 
 
+@pytest.mark.parametrize("digits", [1, 9, 18, 28])
+def test_sums_of_decimals_are_exact(digits: int) -> None:
+    rng = np.random.default_rng(digits)
+    most = 10**digits - 1
+    numbers = [int(sign) * int(rng.random() * most) for sign in rng.choice([-1, 1], 200)] + [most, -most, most, most]
+    fees = [None if one % 7 == 3 else Decimal(one).scaleb(-2) for one in numbers]
+    lengths = rng.multinomial(len(fees), [0.25] * 4)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).tolist()
+    shown = values(
+        "ALL ROWS PER MATCH PATTERN (a+)", "sum(fee) AS s, FINAL sum(fee) AS f, sum(DISTINCT fee) AS d",
+        ["a"] * len(fees), starts, fee=pa.array(fees, pa.decimal128(max(digits, 2), 2)),
+    )  # fmt: skip
+
+    def total(some: Iterable[Decimal | None]) -> Decimal | None:
+        there = [one for one in some if one is not None]
+        with localcontext() as context:
+            context.prec = 50
+            return sum(there, Decimal(0)) if there else None
+
+    runs = [fees[begin:end] for begin, end in pairwise(starts)]
+    assert shown[0] == [total(run[: at + 1]) for run in runs for at in range(len(run))]
+    assert shown[1] == [total(run) for run in runs for _ in run]
+    assert shown[2] == [total(set(run[: at + 1])) for run in runs for at in range(len(run))]
+
+
 def test_aggregates_that_are_left_to_spark() -> None:
-    clause = parse_clause("MEASURES median(a.price) AS m, sum(fee) AS s, max_by(price, rate) AS x PATTERN (a b)")
+    clause = parse_clause("MEASURES median(a.price) AS m, avg(fee) AS s, max_by(price, rate) AS x PATTERN (a b)")
     starts = np.array([0, 3])
     found = match_rows(compile_pattern(clause), np.full((2, 3), True), starts)
     fee = pa.array([Decimal(1)] * 3, pa.decimal128(10, 2))
@@ -245,7 +284,7 @@ def test_aggregates_that_are_left_to_spark() -> None:
     assert not is_computed_here(total, fee.type)
     assert not is_computed_here(most)
     with pytest.raises(
-        ArgumentError, match=re.escape("the aggregate 'sum(fee)' of decimal128(10, 2) is to be computed by Spark")
+        ArgumentError, match=re.escape("the aggregate 'avg(fee)' of decimal128(10, 2) is to be computed by Spark")
     ):
         made.of(total)
     offsets, places = made.rows_aggregated(median)

@@ -76,6 +76,11 @@ def measures(text: str, rows: str = "") -> Measures:
         ("CASE WHEN price > 1 AND true THEN true END", "(CASE WHEN price > 1 AND true THEN true END)"),
         ("b.addr.city = 'LAST(a.x) {y}' -- PREV(x)", "(addr.city = 'LAST(a.x) {{y}}')"),
         ("exists(xs, x -> x > b.price) /* FIRST(y) */", "(exists(xs, x -> x > price))"),
+        ("exists(xs, x -> x.price > b.price)", "(exists(xs, x -> x.price > price))"),
+        ("aggregate(xs, 0, (n, x) -> n + x.price) > 1", "(aggregate(xs, 0, (n, x) -> n + x.price) > 1)"),
+        ("timestampdiff(MINUTE, PREV(ts), ts) < 30", "(timestampdiff(MINUTE, lag(ts, 1) OVER {window}, ts) < 30)"),
+        ("ts > dateadd(day, 1, PREV(b.ts))", "(ts > dateadd(day, 1, lag(ts, 1) OVER {window}))"),
+        ("shop.score(price) > 3", "(shop.score(price) > 3)"),
         ('symbol = "a.b" AND `price` = 1', '(symbol = "a.b") AND (`price` = 1)'),
     ],
 )
@@ -98,6 +103,17 @@ def test_a_variable_may_be_called_as_a_statement_begins() -> None:
     assert made.conditions == {"drop": Call(">", (Value("c0"), Value("c1", Seen(LAST, ("show",)))))}
     assert [column.sql for column in made.columns] == ["rate", "2 * rate"]
     assert read_measures(clause, COLUMNS).columns == {"price": ("drop",), "addr.city": ("show",)}
+
+
+@pytest.mark.parametrize("name", ["any", "on", "from", "then"])
+def test_a_variable_may_be_called_as_sql_has_words(name: str) -> None:
+    clause = parse_clause(
+        f"MEASURES array_agg({name}.price) AS m PATTERN (b {name}+) DEFINE {name} AS {name}.rate > 2 * b.rate", COLUMNS
+    )
+    read = read_definitions(clause, COLUMNS)
+    made = read.typed(dict.fromkeys(read.columns, "double"))
+    assert made.conditions == {name: Call(">", (Value("c0"), Value("c1", Seen(LAST, ("b",)))))}
+    assert read_measures(clause, COLUMNS).columns == {"price": (name,)}
 
 
 def test_the_inputs_table_may_stand_before_a_column() -> None:
@@ -538,9 +554,12 @@ def test_conditions_that_are_refused(kind: type[PatternError], condition: str, p
                 ),
             ],
         ),
+        ("timestampdiff(DAY, b.ts, b.ts)", "timestampdiff(DAY, __patternlake_atom_0, __patternlake_atom_0)", [
+            NavigationAtom("ts", Seen(LAST, ("b",)), True),
+        ]),
         ("1 + 1", "1 + 1", []),
     ],
-)
+)  # fmt: skip
 def test_measures_are_sql_over_atoms(text: str, sql: str, atoms: list[object]) -> None:
     made = measures(text)
     assert made.sql == (sql,)

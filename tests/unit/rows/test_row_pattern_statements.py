@@ -41,7 +41,7 @@ def rewritten(text: str, values: Values | None = None) -> str:
         ("SELECT * FROM (t «c» m)", "SELECT * FROM (F(t), <c>) m)"),
         ("CREATE VIEW v AS SELECT * FROM t «c» -- so\n", "CREATE VIEW v AS SELECT * FROM F(t), <c>) -- so\n"),
         ("FROM t «c» SELECT x", "FROM F(t), <c>) SELECT x"),
-        ("MERGE INTO t USING u «c» m ON true", "MERGE INTO t USING F(u), <c>) m ON true"),
+        ("MERGE INTO t USING u «c» m ON true", "MERGE INTO t USING (SELECT * FROM F(u), <c>)) m ON true"),
         ("SELECT * FROM t match_recognize /* so */ (c)", "SELECT * FROM F(t), <c>)"),
         ("SELECT * FROM t «x AS ')' OR \"(\" -- )\n»", "SELECT * FROM F(t), <x AS ')' OR \"(\" -- )\n>)"),
     ],

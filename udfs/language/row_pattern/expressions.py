@@ -112,11 +112,13 @@ class _Checker:
         self.scope = scope
         self.in_define = in_define
         self.calls: list[_Call] = []
+        self.parameters: frozenset[str] = frozenset()
 
     def check(self, tokens: Sequence[Token]) -> None:
         """Go over the tokens, with the functions that are open at each."""
         end = tokens[-1].end if tokens else 0  # of a subquery alone, nothing is left
         behind = [*tokens[1:], *[Token("end", "", end, end)] * 4]
+        self.parameters = _parameters_of_lambdas(tokens)
         for at, token in enumerate(tokens):
             next_token = behind[at]
             before = tokens[at - 1].sign if at else ""
@@ -128,7 +130,9 @@ class _Checker:
             elif token.sign == ")":
                 self.calls.pop()
             elif before != "." and token.is_name and next_token.sign == "." and behind[at + 1].kind != "number":
-                self.qualified(token, behind[at + 1])
+                # `shop.score(x)` is a function of a schema, where no variable is called so.
+                if behind[at + 2].sign != "(" or token.name.upper() in self.scope.names:
+                    self.qualified(token, behind[at + 1])
             elif token.word in ("RUNNING", "FINAL") and next_token.kind == "word" and behind[at + 1].sign == "(":
                 self.semantics(token, next_token)
             elif token.word in _REFUSED and next_token.kind != "end" and before != ".":
@@ -170,6 +174,8 @@ class _Checker:
         """``v.column`` or ``v.*``: a variable, or a column with fields."""
         known = self.scope.names.get(token.name.upper())
         if known is None:
+            if token.name in self.parameters:
+                return
             columns = self.scope.columns
             if column.sign == "*" or (columns is not None and token.name.upper() not in columns):
                 self.variable(token)
@@ -204,3 +210,16 @@ class _Checker:
     def fail(self, message: str, first: Token, last: Token | None = None) -> NoReturn:
         """Raise an error at a token, or from one to another."""
         raise PredicateError(message, self.scope.text, first.start, (last or first).end)
+
+
+def _parameters_of_lambdas(tokens: Sequence[Token]) -> frozenset[str]:
+    """The names in front of ``->``, as in ``x -> x > 1`` and ``(x, y) -> x + y``."""
+    found: set[str] = set()
+    for at in range(1, len(tokens) - 1):
+        if tokens[at].sign + tokens[at + 1].sign != "->":
+            continue
+        begin = at - 1
+        while tokens[at - 1].sign == ")" and begin > 0 and tokens[begin].sign != "(":
+            begin -= 1
+        found.update(token.name for token in tokens[begin:at] if token.is_name)
+    return frozenset(found)

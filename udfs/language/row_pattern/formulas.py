@@ -40,6 +40,11 @@ _OPERATORS = {"AND", "CASE", "COLLATE", "DIV", "EXISTS", "FILTER", "ILIKE", "LIK
 """Words behind which a parenthesis is none of a call, and which sqlglot has among its functions."""
 _FUNCTIONS = frozenset(Spark.Parser.FUNCTIONS) - {*Spark.Parser.FUNCTION_PARSERS} - _READ_BY_NAME - _OPERATORS
 """Functions that sqlglot would write anew, some of them without an argument that it does not know."""
+_OF_UNITS = {"DATEADD", "DATE_ADD", "TIMEDIFF", "TIMESTAMPADD", "TIMESTAMPDIFF"}
+"""Of these, those whose first argument may be a unit of time, which is no column."""
+_UNITS = {
+    *("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "DAYOFYEAR", "WEEK", "MONTH", "QUARTER", "YEAR"),
+}
 _MASK = "_x"
 """A name in the place of a call. Its place says which; no call is shorter."""
 _FIRST_MARK = 0xE100
@@ -265,7 +270,9 @@ class FormulaReader:
         # Calls become names of the same length, so that places in the parser's tree are places in the text.
         masked = list(self.text[span.start : span.end])
         for at, token in enumerate(tokens):
-            if token.word in _STATEMENTS and _sign(tokens, at + 1) != "(":
+            behind = _sign(tokens, at + 1)
+            of_variable = behind == "." and token.word and self.variable_called(token.name) is not None
+            if of_variable or (token.word in _STATEMENTS and behind != "("):
                 masked[token.start - span.start : token.end - span.start] = "n" * len(token.text)
         for start, term in calls.items():
             masked[start - span.start : term.span.end - span.start] = _MASK.ljust(term.span.end - start)
@@ -273,9 +280,10 @@ class FormulaReader:
         written: dict[str, str] = {}
         for at, token in enumerate(tokens):
             mark, long = chr(_FIRST_MARK + len(written)), len(token.text)
-            if token.kind in ("string", "double") and (
+            escaped = token.kind in ("string", "double") and (
                 token.text[0] in "rR" or token.text[0] * 2 in token.text[1:-1] or "\\" in token.text
-            ):
+            )
+            if escaped or _is_unit(tokens, at):
                 mark = f"'{mark.ljust(long - 2)}'"
             elif token.word in _FUNCTIONS and _sign(tokens, at + 1) == "(":
                 mark = mark.ljust(long, "_")
@@ -565,6 +573,12 @@ def split_at_commas(tokens: Sequence[Token]) -> list[Sequence[Token]]:
             parts.append(tokens[begin:at])
             begin = at + 1
     return [*parts, tokens[begin:]] if tokens else []
+
+
+def _is_unit(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a token is the unit in ``timestampdiff(MINUTE, …)`` and the like."""
+    opened = at > 1 and tokens[at - 2].word in _OF_UNITS and tokens[at - 1].sign == "("
+    return opened and tokens[at].word in _UNITS and _sign(tokens, at + 1) == ","
 
 
 def split_at_and(tokens: Sequence[Token]) -> list[Sequence[Token]]:

@@ -160,9 +160,11 @@ def _rewrite(text: str, literal: Callable[[str], str], *, inside: bool) -> list[
         inside_begin = tokens[at + 1].end
         clause = text[inside_begin : tokens[close].start]
         columns = [(f", {sql}", inside_begin + place) for sql, place in _move_subqueries(clause, literal)]
-        written = [("match_recognize(TABLE(SELECT *", start), *columns, (" FROM ", start)]
+        # MERGE takes a table or a query, and no function.
+        query, behind = ("(SELECT * FROM ", ")") if begin and tokens[begin - 1].word == "USING" else ("", "")
+        written = [(f"{query}match_recognize(TABLE(SELECT *", start), *columns, (" FROM ", start)]
         head = [Edit(start, start, one, place) for one, place in written]
-        tail = Edit(end, tokens[close].end, f"), {literal(clause)})", tokens[at].start)
+        tail = Edit(end, tokens[close].end, f"), {literal(clause)}){behind}", tokens[at].start)
         calls.append((start, [*head, *relation, tail]))
         at = close + 1
     return [edit for _, edits in calls for edit in edits]
