@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -98,20 +98,22 @@ class Delivery:
     record: Callable[[list[Attempt]], None]
     now: Callable[[], datetime] = timestamps.now
     sleep: Callable[[float], None] = time.sleep
+    failing: set[str] = field(default_factory=set)
+    """Alerts that failed since it was made, and were neither delivered nor given up since."""
 
     def run(self, retries: int) -> Round:
-        """Do a round, and so many more where some failed and are soon due again; what all of them came to."""
+        """Do a round, and so many more while something is soon due again; what all of them came to."""
         total = Round()
         for number in range(retries + 1):
             done = self.round()
             total = Round(
                 total.delivered + done.delivered,
-                done.failed,
+                len(self.failing),
                 total.dead + done.dead,
                 done.error or total.error,
                 done.next_due,
             )
-            if not done.failed or done.next_due is None or number == retries:
+            if done.next_due is None or number == retries:
                 break
             pause = done.next_due - self.now()
             if pause > LONGEST_WAIT:
@@ -158,6 +160,7 @@ class Delivery:
     def _attempt(self, each: Waiting, error: str | None, done: Round) -> Attempt:
         number, now = each.attempts + 1, self.now()
         dead = error is not None and number >= self.dead_letter_after
+        (self.failing.discard if error is None or dead else self.failing.add)(each.letter.alert_id)
         if error is None:
             done.delivered += 1
         else:

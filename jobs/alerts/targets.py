@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import urllib.request
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +15,7 @@ from itertools import islice
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Protocol
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -79,6 +80,21 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
+def _with_credentials_apart(url: str) -> tuple[str, dict[str, str]]:
+    """An address without user and password, in ASCII, and the header that says them."""
+    parts = urlsplit(url)
+    name = parts.hostname or ""
+    host = parts.netloc.rpartition("@")[2] if name.isascii() else name.encode("idna").decode()
+    if not name.isascii() and parts.port is not None:
+        host += f":{parts.port}"
+    path, query = (quote(part, safe="/%:@!$&'()*+,;=~?") for part in (parts.path, parts.query))
+    address = urlunsplit((parts.scheme, host, path, query, ""))
+    if parts.username is None:
+        return address, {}
+    told = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return address, {"Authorization": f"Basic {b64encode(told.encode()).decode()}"}
+
+
 class Webhook:
     """Sends each alert by a POST of its own, several at the same time.
 
@@ -94,6 +110,7 @@ class Webhook:
 
     def __init__(self, url: str, timeout: float, at_once: int) -> None:
         self._url, self._timeout, self._at_once = url, timeout, at_once
+        self._address, self._signed = _with_credentials_apart(url)
         # At its end a portion waits for its last letters: it is long enough that this does not count.
         self.portion = max(50, 8 * at_once)
         self._opener = urllib.request.build_opener(_NoRedirect, FollowedHttp, FollowedHttps)
@@ -124,9 +141,9 @@ class Webhook:
         return Attempt(lambda: self._post(letter)).outcome(self._timeout)
 
     def _post(self, letter: Letter) -> str | None:
-        headers = {"Content-Type": "application/json", "Idempotency-Key": letter.alert_id}
-        request = urllib.request.Request(self._url, letter.body.encode(), headers, method="POST")
+        headers = {"Content-Type": "application/json", "Idempotency-Key": letter.alert_id, **self._signed}
         try:
+            request = urllib.request.Request(self._address, letter.body.encode(), headers, method="POST")
             # The time that one step may take only lets a thread end that was given up; it is not to come first. What
             # follows the status says nothing, however long it goes on.
             with self._opener.open(request, timeout=2 * self._timeout):
@@ -138,6 +155,8 @@ class Webhook:
             return _text(error.reason)
         except (OSError, HTTPException) as error:
             return _text(error)
+        except ValueError as error:
+            return f"{type(error).__name__}: the address cannot be asked"  # what it says may show the address
 
 
 class _LastWords(Thread):

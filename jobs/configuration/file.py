@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import typing
 from collections.abc import Iterator, Mapping
@@ -357,7 +358,7 @@ def _absolute(tree: dict[str, Any], folder: Path) -> dict[str, Any]:
     def resolved(path: Any) -> Any:
         if not isinstance(path, str) or not path.strip() or _URI.match(path) or path.startswith("/"):
             return path
-        return str(folder / path.strip())
+        return str(folder / os.path.expanduser(path.strip()))
 
     tree = dict(tree)
     if "location" in tree:

@@ -7,10 +7,7 @@ from collections.abc import Iterable
 from patternlake.udfs.nearest_names import did_you_mean
 
 LISTING = ("pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore")
-STREAMED = (
-    *("maxFilesPerTrigger", "maxBytesPerTrigger", "maxCachedFiles", "discardCachedInputRatio", "latestFirst"),
-    *("cleanSource", "sourceArchiveDir"),
-)
+STREAMED = (*("maxFilesPerTrigger", "maxBytesPerTrigger", "maxCachedFiles", "discardCachedInputRatio", "latestFirst"),)
 _FILES = (*LISTING, *STREAMED, "basePath", "ignoreInvalidPartitionPaths")
 # Of text that becomes values of other types, where the stream has a schema.
 _TYPED = (
@@ -43,6 +40,7 @@ PACE_OPTIONS = frozenset(option.lower() for option in (*LISTING, *STREAMED))
 
 _REBUILD = "write `on_change: rebuild` in the stream"
 _BAD_FILE = "write `on_bad_file: quarantine` in the source"
+_KEPT = "a rebuild reads all files again, and would lose the events of those that are gone"
 _REFUSED = {
     "inferschema": "columns are text unless the stream's schema says otherwise",
     "mode": "records that cannot be read always go to quarantine",
@@ -60,6 +58,8 @@ _REFUSED = {
     "readchangefeed": "ingest reads the rows of a table, not its changes",
     "readchangedata": "ingest reads the rows of a table, not its changes",
     "path": "write `path` beside `options`",
+    "cleansource": _KEPT,
+    "sourcearchivedir": _KEPT,
 }
 """Options that would make ingest lose or change rows without a word, with what to do instead."""
 

@@ -207,7 +207,7 @@ class StreamConfiguration(Section):
     key: Expression | None = None
     attributes: dict[AttributeName, Annotated[Attribute, BeforeValidator(_attribute)]] = Field(default_factory=dict)
     ddl: Text | None = Field(default=None, alias="schema")
-    timezone: Annotated[str, AfterValidator(values.timezone)] = "UTC"
+    timezone: Annotated[str, BeforeValidator(values.as_written), AfterValidator(values.timezone)] = "UTC"
     step: Expression | None = None
     probability: Expression | None = None
     probability_tolerance: float = Field(default=PROBABILITY_TOLERANCE, ge=0, lt=1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -204,10 +204,15 @@ def parameters(value: Any) -> Any:
 
 
 def as_text(value: Any) -> Any:
-    """A number or a truth value of YAML as a text; anything else as it is."""
+    """A number, a truth value or a moment of YAML as a text; anything else as it is."""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
+    return str(value) if isinstance(value, int | float | date) else value
+
+
+def as_written(value: Any) -> Any:
+    """What was written where YAML takes it for a number, as ``+10:00``, which is 600 by sixties."""
+    return value.text if isinstance(value, WrittenInt | WrittenFloat) else value
 
 
 class WrittenInt(int):

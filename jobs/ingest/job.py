@@ -52,6 +52,7 @@ logger = logging.getLogger(__name__)
 
 JOB = "ingest"
 
+_FOLDERS_SHOWN = 5
 # Rows per task of the aggregates; a batch's own partitions would be too many for few rows and too few for many.
 _SHUFFLED_ROWS = 1_000_000
 
@@ -220,6 +221,12 @@ class _Run:
             schema = self.source.schema()
             if schema is None:
                 logger.info("stream %r: nothing at %s yet", name, self.source.shown)
+                if self.source.kind != "delta" and (folders := self.source.folders_left_out()):
+                    logger.warning(
+                        "stream %r: no file is at %s, but folders are, whose files are not read: %s; for all files "
+                        "below it, write the option recursiveFileLookup: true",
+                        name, self.source.shown, ", ".join(folders[:_FOLDERS_SHOWN]),
+                    )  # fmt: skip
                 return
         self.schema: T.StructType = schema
         self.columns = EventColumns(name, self.stream)

@@ -138,6 +138,8 @@ def _infer_from_json(source: SourceFiles, files: Sequence[str] | None) -> T.Stru
 
 
 def _infer_from_xes(source: SourceFiles, files: Sequence[str] | None) -> T.StructType:
+    if files is None:
+        source.whole_files()  # of a path that is not there, Spark tells
     there = source.paths() if files is None else files
     names, notes = columns_of_logs(source.spark, sorted(there)[:_SAMPLE_FILES])
     for note in notes:

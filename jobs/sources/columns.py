@@ -136,7 +136,7 @@ class EventColumns:
 
     def time_of(self, source: DataFrame) -> Column:
         """The time of each row of a source; NULL where it has none."""
-        return _try(source, self.stream.time).try_cast("timestamp_ltz")
+        return _cast(_try(source, self.stream.time), "timestamp_ltz")
 
     def used(self, source: DataFrame) -> dict[str, bool]:
         """The source's columns that the stream's expressions read, and whether the key or the event's id does."""
@@ -253,7 +253,7 @@ class EventColumns:
         """What a token's expression sees: the event's columns, then the source's columns that they do not hide."""
         stream = self.stream
         typed: dict[str, Column] = {
-            "time": F.col(f"{OWN}time").try_cast("timestamp_ltz"),
+            "time": _cast(F.col(f"{OWN}time"), "timestamp_ltz"),
             "name": F.col(f"{OWN}name").cast("string"),
             "key": F.col(f"{OWN}key").cast("string"),
             "step": _whole(F.col(f"{OWN}step")) if stream.step is not None else F.lit(None).cast("bigint"),
@@ -264,7 +264,7 @@ class EventColumns:
             ),
         }
         for index, (attribute, kind) in enumerate(stream.types.items()):
-            typed[attribute] = F.col(f"{OWN}a{index}").try_cast(kind)
+            typed[attribute] = _cast(F.col(f"{OWN}a{index}"), kind)
         hidden = {column.lower() for column in typed}
         kept = [column for column in keep if column.lower() not in hidden] if keep else []
         rest = kept or [c for c in raw.columns if c.lower() not in hidden and not c.startswith(OWN)]
@@ -348,6 +348,15 @@ def _try(source: DataFrame, text: str) -> Column:
     while parsed.getClass().getSimpleName() == "Alias":
         parsed = parsed.child()
     return ClassicColumn(sql.classic.ExpressionUtils.column(sql.catalyst.expressions.TryEval(parsed)))
+
+
+def _cast(value: Column, kind: str) -> Column:
+    """A value as a type; NULL where it has none, or is a time of day alone, which Spark takes for one of today."""
+    if not kind.startswith("timestamp"):
+        return value.try_cast(kind)
+    # What is no text is decided when the query is planned.
+    daily = (F.typeof(value) == "string") & value.cast("string").rlike(r"^\s*T?\d{1,2}:")
+    return F.when(~F.coalesce(daily, F.lit(False)), value.try_cast(kind))
 
 
 def _whole(value: Column) -> Column:

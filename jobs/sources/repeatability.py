@@ -30,8 +30,8 @@ _MOVING = frozenset(
     }
 )
 _PARSED = frozenset({"Cast", "ParseToDate", "ParseToTimestamp"})
-# Spark takes these texts for moments; `epoch` is one, too, and stays where it is.
-_SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.I | re.S)
+# Spark takes these texts for moments, and times of day for those of today; `epoch` is one, too, and stays where it is.
+_SPECIAL = re.compile(r"\s*(now\b|today\b|tomorrow\b|yesterday\b|T?\d{1,2}:[\d:.]*).*", re.I | re.S)
 _TYPED = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 
 

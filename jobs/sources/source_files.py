@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -100,11 +101,29 @@ class SourceFiles:
 
     def _list_files(self) -> DataFrame | None:
         """List the files as Spark reads them whole, with `FILE_COLUMNS`; None if there are none."""
-        reader = self.spark.read.format("binaryFile").options(**self.options_among(LISTING))
         try:
-            return reader.load(self.configuration.path)
+            return self.whole_files()
         except AnalysisException:
             return None
+
+    def whole_files(self) -> DataFrame:
+        """The files, with `FILE_COLUMNS`; an AnalysisException where the path names nothing."""
+        return self.spark.read.format("binaryFile").options(**self.options_among(LISTING)).load(self.configuration.path)
+
+    def folders_left_out(self) -> list[str]:
+        """The folders below the path whose files Spark does not read: it reads those of its own, and of year=2024."""
+        path = self.configuration.path or ""
+        if file_patterns.is_pattern(path) or self.configuration.option("recursiveFileLookup").lower() == "true":
+            return []
+        jvm: Any = self.spark._jvm
+        place = jvm.org.apache.hadoop.fs.Path(path)
+        session: Any = self.spark._jsparkSession
+        try:
+            found = place.getFileSystem(session.sessionState().newHadoopConf()).listStatus(place)
+        except Py4JJavaError:
+            return []
+        names = [each.getPath().getName() for each in found if each.isDirectory()]
+        return sorted(name for name in names if "=" not in name and name[0] not in "._")
 
     def header(self, file: str) -> list[str]:
         """The columns of one CSV file."""

@@ -243,6 +243,8 @@ def plain_values(
     values = {}
     for parameter in parameters:
         value = given[parameter.name]
+        if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:  # as a column of pandas gives it
+            value = value.item()
         if value is not None and parameter.type == "TIMESTAMP":
             zone = zone or find_zone(str(spark.conf.get(_TIME_ZONE)))
             value = _moment(function, parameter, value, zone)

@@ -132,8 +132,8 @@ def _find_refused(text: str | None, scope: Scope) -> list[_Refused]:
             except PredicateError as error:
                 rest.append((f"({part})", error, read is not None))
         if rest:
-            _, error, of_types = next((one for one in rest if not one[2]), rest[0])
-            found.append(_Refused(definition, tuple(kept), " AND ".join(part for part, *_ in rest), error, of_types))
+            _, why, of_types = next((one for one in rest if not one[2]), rest[0])
+            found.append(_Refused(definition, tuple(kept), " AND ".join(part for part, *_ in rest), why, of_types))
     return found
 
 

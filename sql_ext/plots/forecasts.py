@@ -59,7 +59,7 @@ def forecasts(
     """
     if measure not in MEASURES:
         raise ArgumentError(f"plot.forecasts: measure is {measure!r}; one of {', '.join(MEASURES)} would be right")
-    if "lookahead" in drawing.list_columns(frame, "forecasts"):
+    if "low" in drawing.list_columns(frame, "forecasts"):
         return _evaluation(frame, measure, dashed, ax)
     return _likely(frame, threshold, ax)
 
@@ -104,6 +104,8 @@ def _evaluation(frame: drawing.Frame, measure: str, dashed: bool, ax: Axes | Non
     found = drawing.rows(frame, "forecasts", ("lookahead", "low", measure), MOST_VERDICTS)
     if "kind" in found:
         found = found[found["kind"] == "threshold"]
+    if not len(found):
+        raise ArgumentError("plot.forecasts: of the rows none is of the kind 'threshold', of which a picture is drawn")
     if "subscription" in found and found["subscription"].nunique() > 1:
         names = ", ".join(sorted(found["subscription"].unique()))
         raise ArgumentError(f"plot.forecasts: the rows are of several subscriptions ({names}); choose one with WHERE")

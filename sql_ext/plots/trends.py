@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 import patternlake.sql_ext.plots.drawing as drawing
-from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.errors import ArgumentError, shorten
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -144,17 +145,32 @@ def _place(
 ) -> tuple[dict[int, Point], dict[int, str]]:
     """Where each event's point is, and its name."""
     needed = ["position", "time", *([] if y is None else [y]), *([] if label is None else [label])]
-    if not isinstance(events, pd.DataFrame) and "position" in events.columns:
-        events = events.where(events["position"].isin(list(positions)))
+    if "position" in events.columns:
+        wanted = events["position"].isin(list(positions))
+        events = events[wanted] if isinstance(events, pd.DataFrame) else events.where(wanted)
     there = drawing.rows(events, "trends", tuple(needed), MOST_EVENTS).set_index("position")
+    if not there.index.is_unique:
+        twice = there.index[there.index.duplicated()][0]
+        raise ArgumentError(
+            f"plot.trends: the position {twice} stands twice among the events; give those of one stream, and of one "
+            "partition of a table"
+        )
     missing = [position for position in positions if position not in there.index]
     if missing:
         raise ArgumentError(f"plot.trends: the event at position {missing[0]} of a trend is not among the events")
     places = {}
     for position in positions:
         row = there.loc[position]
-        places[position] = (row["time"], heights[position] if y is None else float(row[y]))
-    return places, {position: "" if label is None else str(there.loc[position][label]) for position in positions}
+        places[position] = (row["time"], heights[position] if y is None else _height(row[y], y))
+    labels = {} if label is None else {position: there.loc[position][label] for position in positions}
+    return places, {at: drawing.shorten_name(drawing.show_name(labels.get(at, ""))) for at in positions}
+
+
+def _height(value: Any, column: str) -> float:
+    try:
+        return math.nan if value is None else float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"plot.trends: y is {column!r}, of which {shorten(value)} is no number") from None
 
 
 def _line(points: Mapping[int, Point], step: tuple[int, int], elbows: bool) -> tuple[list[Any], list[Any]]:

@@ -59,6 +59,8 @@ def _check(spark: SparkSession, columns: str = "at string, what string, x string
                 ('DATE/* */"Yesterday"', "the moment 'yesterday'"),
                 ("cast('today UTC' AS timestamp)", "the moment 'today'"),
                 ("to_date(' tomorrow')", "the moment 'tomorrow'"),
+                ("cast('10:30' AS timestamp)", "the moment '10:30'"),
+                ("TIMESTAMP 'T09:15:00'", "the moment 't09:15:00'"),
                 ("CASE WHEN cast(at AS timestamp) > 'now' THEN 1 END", "the moment 'now'"),
             )
         ],

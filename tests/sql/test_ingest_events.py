@@ -118,6 +118,17 @@ def test_every_kind_of_bad_row_goes_to_quarantine_with_its_reason_and_takes_no_p
     assert all(row["origin"].endswith("/data/a.csv") for row in s.quarantine())
 
 
+def test_a_time_of_day_alone_is_none_of_today(s: Lake) -> None:
+    s.write("a.csv", "2024-01-01 09:15:00,a,09:15,1", "09:15:00,b,k,1", " T9:15,c,k,1", "2024-01-02 10:00:00,d,k,1")
+    s.ingest(attributes={"since": {"type": "timestamp", "expr": "who"}})
+    assert sorted(row["detail"] for row in s.quarantine()) == [
+        "since: '09:15' is not of type timestamp",
+        "since: 'k' is not of type timestamp",
+        "time: ' T9:15' is not a timestamp; since: 'k' is not of type timestamp",
+        "time: '09:15:00' is not a timestamp; since: 'k' is not of type timestamp",
+    ]
+
+
 def test_the_detail_names_the_text_that_gave_no_time(s: Lake) -> None:
     s.write("a.csv", "31.12.2023 10:00,a,k,1", ",b,k,1", f"{'9' * 101},c,k,1")
     s.ingest(time="to_timestamp(substr(at, 1), 'yyyy-MM-dd HH:mm')")

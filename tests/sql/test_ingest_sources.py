@@ -303,6 +303,8 @@ def test_a_delta_table_is_followed_and_changes_in_it_are_refused_with_the_versio
 def test_a_source_that_is_not_there_is_named(s: Lake) -> None:
     with pytest.raises(SourceError, match=r"nowhere"):
         s.ingest(source={"format": "parquet", "path": "nowhere"})
+    with pytest.raises(SourceError, match=r"nowhere"):
+        s.ingest(source={"format": "xes", "path": "nowhere"})
     with pytest.raises(SourceError, match=r"no\.table|`no`\.`table`"):
         s.ingest(source={"table": "no.table"})
     with pytest.raises(ConfigurationError, match=rf"streams\.{s.name}\.schema: 'a b c' is not DDL"):
@@ -311,6 +313,16 @@ def test_a_source_that_is_not_there_is_named(s: Lake) -> None:
 
 def test_a_folder_that_is_still_empty_is_no_error(s: Lake) -> None:
     assert s.ingest().batches == 0
+
+
+def test_folders_whose_files_are_not_read_are_told(s: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    for folder in ("2024-01-01", "_old"):
+        (s.data / folder).mkdir()
+    s.write("2024-01-01/a.csv", "2024-01-01,a,k,1")
+    s.ingest()
+    assert "folders are, whose files are not read: 2024-01-01; for all files below it, write" in caplog.text
+    deep = {**s.stream["source"], "options": {"header": True, "recursiveFileLookup": True}}
+    assert s.ingest(source=deep).rows_out == 1
 
 
 @pytest.mark.parametrize("change", ["replaced", "made again", "renamed", "dropped"])

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
+from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.streams import meaning_as_now
 from patternlake.udfs.errors import ConfigurationError
@@ -100,6 +101,11 @@ def test_sketches_age_by_time_by_events_or_by_both() -> None:
     (by_time, by_events) = Configuration.from_text(text).sketches["flights"].age
     assert (by_time.after, by_events.after) == (timedelta(days=30), 1_000_000)
     assert (by_time.counted, by_events.counted) == (False, True)
+
+
+def test_what_yaml_takes_for_something_else_is_what_is_written() -> None:
+    assert Configuration.from_text(stream(timezone="+10:00")).streams["s"].timezone == "+10:00"
+    assert values.parameters({"since": date(2024, 1, 1), "n": 5}) == {"since": "2024-01-01", "n": "5"}
 
 
 def test_what_is_left_out_has_its_default() -> None:

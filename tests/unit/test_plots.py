@@ -260,6 +260,23 @@ class TestTrends:
         with pytest.raises(ArgumentError, match="the event at position 4 of a trend is not among the events"):
             plot.trends(self.CHAINS, self.EVENTS[:3])
 
+    def test_events_of_several_streams_are_refused(self) -> None:
+        with pytest.raises(ArgumentError, match="the position 2 stands twice among the events"):
+            plot.trends(self.CHAINS, pd.concat([self.EVENTS, self.EVENTS[1:2]]))
+
+    def test_events_of_no_trend_are_left_out_however_many(self) -> None:
+        more = pd.DataFrame({"position": range(10, 5000), "time": moment("10:00"), "name": "z", "delay": 1})
+        assert len(plot.trends(self.CHAINS, pd.concat([self.EVENTS, more])).texts) == 4
+
+    def test_labels_are_cut_as_names_are_and_null_is_null(self) -> None:
+        ax = plot.trends(self.CHAINS, self.EVENTS.assign(name=["a" * 80, None, "c", "d", "e"]))
+        long, null, *_ = (text.get_text() for text in ax.texts)
+        assert (len(long) < 40, "…" in long, null) == (True, True, "NULL")
+
+    def test_a_height_that_is_no_number_is_named(self) -> None:
+        with pytest.raises(ArgumentError, match="y is 'name', of which 'a' is no number"):
+            plot.trends(self.CHAINS, self.EVENTS, y="name")
+
 
 class TestFunnel:
     STEPS = pd.DataFrame({"step": ["cart", "pay", "leave"], "count": [40, 10, 5]})
@@ -467,6 +484,14 @@ class TestForecasts:
         judged = self.JUDGED.assign(forecasts=[10, 0, 20, 5, 1])
         lines = plot.forecasts(judged, measure="recall").lines
         assert [list(line.get_ydata()) for line in lines] == [[0.5], [0.7, 0.2]]
+
+    def test_kept_forecasts_have_a_lookahead_too(self) -> None:
+        kept = pd.DataFrame({"key": ["k"], "state": ["N1"], "probability": [0.5], "lookahead": [None]})
+        assert plot.forecasts(kept).get_xlabel() == "probability of being completed"
+
+    def test_calibration_alone_is_no_picture(self) -> None:
+        with pytest.raises(ArgumentError, match="of the rows none is of the kind 'threshold'"):
+            plot.forecasts(self.JUDGED.assign(kind="calibration"))
 
     def test_other_measures_and_several_subscriptions_are_refused(self) -> None:
         with pytest.raises(ArgumentError, match="measure is 'brier'; one of precision, recall would be right"):

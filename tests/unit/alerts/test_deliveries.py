@@ -116,6 +116,17 @@ def test_what_fails_is_tried_again_after_pauses_that_double() -> None:
     assert (done.delivered, done.failed, done.error) == (2, 1, "HTTP 500")
 
 
+def test_a_round_follows_for_what_is_soon_due_though_nothing_failed_in_the_last_one() -> None:
+    world = World(3)
+    world.failing = {"002"}
+    assert world.delivery().run(retries=0).failed == 1
+    done = world.delivery().run(retries=1)
+    assert [attempt for attempt, *_ in world.attempts_of("002")] == [1, 2]
+    assert (done.failed, done.error, world.slept) == (1, "HTTP 500", [1])
+    world.failing = set()
+    assert (world.delivery().run(retries=1).delivered, world.slept) == (1, [1, 2])
+
+
 def test_a_later_run_goes_on_where_the_pauses_are() -> None:
     world = World(1)
     world.failing = {"000"}

@@ -9,9 +9,11 @@ import socket
 import sys
 import threading
 import tracemalloc
+import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from webhook_receiver import Post, Receiver, receiving
@@ -41,6 +43,39 @@ def test_a_webhook_gets_each_alert_as_json_under_its_id(receiver: Receiver) -> N
     kind = "application/json"
     assert receiver.got == [("POST", "/hook?token=secret", letter.alert_id, kind, letter.body) for letter in LETTERS]
     assert json.loads(receiver.got[0].body)["key"] == "N14228 ü"
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "header"),
+    [
+        ("https://me:s%40cret@example.com:8443/x?a=b#c", "https://example.com:8443/x?a=b", "Basic bWU6c0BjcmV0"),
+        ("http://example.com/über?q=ü%20x", "http://example.com/%C3%BCber?q=%C3%BC%20x", None),
+        ("http://bücher.example:81/a", "http://xn--bcher-kva.example:81/a", None),
+        ("http://[::1]:9/hook", "http://[::1]:9/hook", None),
+    ],
+)
+def test_user_and_password_go_into_a_header_and_an_address_is_ascii(url: str, address: str, header: str | None) -> None:
+    asked: list[urllib.request.Request] = []
+
+    class Opener:
+        def open(self, request: urllib.request.Request, timeout: float) -> Any:
+            asked.append(request)
+            return nullcontext()
+
+    hook = Webhook(url, 5, 1)
+    hook._opener = cast(Any, Opener())
+    assert sent(hook, LETTERS[:1]) == [None]
+    assert (asked[0].full_url, asked[0].get_header("Authorization")) == (address, header)
+
+
+def test_what_is_wrong_with_an_address_does_not_show_it() -> None:
+    class Opener:
+        def open(self, request: urllib.request.Request, timeout: float) -> Any:
+            raise ValueError(f"what is {request.full_url}?")
+
+    hook = Webhook("http://example.com/secret", 5, 1)
+    hook._opener = cast(Any, Opener())
+    assert sent(hook, LETTERS[:1]) == ["ValueError: the address cannot be asked"]
 
 
 @pytest.mark.parametrize("code", [302, 400, 404, 500, 503])
