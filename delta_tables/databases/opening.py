@@ -23,7 +23,7 @@ from patternlake.delta_tables.databases import known_tables, migrations, workers
 from patternlake.delta_tables.databases.internal_database import describe, is_internal, place_of, wake_catalog
 from patternlake.delta_tables.databases.preparing import prepare
 from patternlake.delta_tables.databases.store_errors import list_folders
-from patternlake.delta_tables.databases.store_options import is_object_store, options_of_spark, tell_spark
+from patternlake.delta_tables.databases.store_options import is_object_store, options_to_read, tell_spark
 from patternlake.delta_tables.reading.direct_reader import DirectReader
 from patternlake.delta_tables.reading.file_cache import CACHE
 from patternlake.delta_tables.reading.table_logs import Seen, UnreadableError, one_look
@@ -303,8 +303,7 @@ def _reader_of_store(database: Database, storage_options: Mapping[str, str]) -> 
     place = as_delta_rs(database.location) if is_object_store(database.location) else None
     if place is None:
         return None
-    options = {**options_of_spark(database.spark, database.location), **storage_options}
-    return _readable(place, options)
+    return _readable(place, options_to_read(database.spark, database.location, storage_options))
 
 
 def _readable(place: str, storage_options: Mapping[str, str] | None = None) -> DirectReader | None:

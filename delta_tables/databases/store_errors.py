@@ -31,7 +31,8 @@ _CAUSES = {
     _NO_CLIENT: r"ClassNotFoundException: Class (\S+) not found|No FileSystem for scheme \S+",
     _NO_BUCKET: r"NoSuchBucket|UnknownStoreException|bucket does not exist|ContainerNotFound",
     _NO_KEYS: r"NoA(?:uth|ws)\w*Exception|No AWS Credentials|Unable to load credentials|"
-    r"credential provider was not enabled",
+    r"credential provider was not enabled|KeyProviderException|fs\.azure\.account\.key|"
+    r"Failure to initialize configuration",
     _REFUSED: r"AccessDenied\w*|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|Forbidden|"
     r"Status Code: 40[13]",
     _DOWN: r"Connection refused|UnknownHostException|timed out|Network is unreachable|No route to host|"

@@ -30,6 +30,10 @@ _OF_S3 = {
 }
 _IDENTITY = frozenset(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"))
 """One identity, which comes from one place: a token of the environment is of no use to another one's keys."""
+_HOSTED = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
+_OF_CLIENTS = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
+_TOLD: dict[str, str] = {}
+"""Settings that were made of options in this process: new options may change them, and no others."""
 _WITHOUT_SETTING = ("AWS_ALLOW_HTTP", "AZURE_STORAGE_ACCOUNT_NAME")
 """Options that follow from others in Hadoop's words."""
 _OF_GOOGLE = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
@@ -104,10 +108,10 @@ def _options_of_s3(bucket: str, ask: _Ask) -> dict[str, str]:
         if endpoint.startswith("http:"):
             options["AWS_ALLOW_HTTP"] = "true"
         in_path = of_bucket("path.style.access")
-        hosted = _negate(in_path) if in_path else os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "true")
+        hosted = _negate(in_path) if in_path else os.environ.get(_HOSTED, "true")
         if hosted.lower() == "true":
             # There delta-rs wants the bucket in the endpoint.
-            options["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] = "true"
+            options[_HOSTED] = "true"
             options["AWS_ENDPOINT_URL"] = options["AWS_ENDPOINT_URL"].replace("://", f"://{bucket}.", 1)
     if of_bucket("aws.credentials.provider").strip() == _ANONYMOUS:
         options["AWS_SKIP_SIGNATURE"] = "true"
@@ -133,8 +137,8 @@ def _options_of_azure(host: str, ask: _Ask) -> dict[str, str]:
 def tell_spark(spark: SparkSession, location: str, options: Mapping[str, str]) -> None:
     """Let Spark into a location by delta-rs's options, where its own settings say nothing; before it is first read.
 
-    What a bucket's own settings say stays; those for all buckets give way to the options. What neither says may stand
-    in the environment. Options that Spark has no word for are left to delta-rs.
+    What a bucket's own settings say stays, but for what was told here before; those for all buckets give way to the
+    options. What neither says may stand in the environment. Options that Spark has no word for are left to delta-rs.
     """
     place = urlsplit(location)
     known = _settings(place.scheme.lower(), place.netloc, place.hostname or "")
@@ -145,14 +149,44 @@ def tell_spark(spark: SparkSession, location: str, options: Mapping[str, str]) -
     context: Any = spark.sparkContext._jsc
     # The catalog, which makes a database's folder, has a copy of its own.
     kept = (context.hadoopConfiguration(), session.sharedState().hadoopConf())
-    environment = _of_environment(known, [*options, *_told_to_spark(spark, location)])
-    for option, value in (environment | {**options}).items():
-        if option.upper() not in known:
-            continue
-        name, made = known[option.upper()]
-        if told.get(name) is None:
-            for settings in kept:
-                settings.set(name, made(value))
+    told_before = _told_to_spark(spark, location)
+    given = _of_environment(known, [*options, *told_before]) | {name.upper(): value for name, value in options.items()}
+    if "AWS_ENDPOINT_URL" in given and not told_before.keys() & {_HOSTED, "AWS_ENDPOINT_URL"}:
+        # As delta-rs has it where nobody says otherwise; few stores but Amazon's know buckets by their hosts.
+        given.setdefault(_HOSTED, "false")
+    settings_of = {known[option][0]: known[option][1](value) for option, value in given.items() if option in known}
+    settings_of |= _ways_in(place.hostname or "", given, told.get)
+    new = {name: value for name, value in settings_of.items() if told.get(name) in (None, _TOLD.get(name))}
+    changed = {name for name, value in new.items() if told.get(name) not in (None, value)}
+    for name, value in new.items():
+        for settings in kept:
+            settings.set(name, value)
+    _TOLD.update(new)
+    if changed:
+        # Hadoop's client of the store has the keys that it was made with, such as some that have expired.
+        jvm: Any = spark._jvm
+        jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI(location), kept[0]).close()
+
+
+def _ways_in(host: str, given: Mapping[str, str], ask: Callable[[str], str | None]) -> dict[str, str]:
+    """How Azure's client is to use what it is given; without a word, it looks for the account's key."""
+    way = f"fs.azure.account.auth.type.{host}"
+    if ask(way) is not None or ask("fs.azure.account.auth.type") is not None:
+        return {}
+    if "AZURE_STORAGE_SAS_TOKEN" in given:
+        return {way: "SAS"}
+    if "AZURE_STORAGE_CLIENT_ID" in given:
+        return {way: "OAuth", f"fs.azure.account.oauth.provider.type.{host}": _OF_CLIENTS}
+    return {}
+
+
+def options_to_read(spark: SparkSession, location: str, given: Mapping[str, str]) -> dict[str, str]:
+    """What delta-rs needs to read a location, as `given` and else as Spark says, which was told before."""
+    options = {**options_of_spark(spark, location), **{name.upper(): value for name, value in given.items()}}
+    endpoint, bucket = options.get("AWS_ENDPOINT_URL", ""), urlsplit(location).netloc
+    if options.get(_HOSTED, "").lower() == "true" and endpoint and f"://{bucket}." not in endpoint:
+        options["AWS_ENDPOINT_URL"] = endpoint.replace("://", f"://{bucket}.", 1)
+    return options
 
 
 def _settings(scheme: str, bucket: str, host: str) -> dict[str, tuple[str, Callable[[str], str]]]:
@@ -161,7 +195,7 @@ def _settings(scheme: str, bucket: str, host: str) -> dict[str, tuple[str, Calla
         of_bucket = f"fs.s3a.bucket.{bucket}."
         return {
             **{option: (of_bucket + name, str) for option, name in _OF_S3.items()},
-            "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": (f"{of_bucket}path.style.access", _negate),
+            _HOSTED: (f"{of_bucket}path.style.access", _negate),
             "AWS_SKIP_SIGNATURE": (f"{of_bucket}aws.credentials.provider", lambda _: _ANONYMOUS),
         }
     if scheme in AZURE:

@@ -173,14 +173,17 @@ def check(
     """
     from patternlake.jobs.command_line.local_spark import spark_for
     from patternlake.jobs.configuration.file import Configuration
+    from patternlake.jobs.sources.source_files import tell_of_stores
     from patternlake.jobs.starter import checking
 
     if rows is not None and rows < 1:
         raise typer.BadParameter(f"{rows} is no number of rows; 1 or more", param_hint="'--rows'")
     failed = False
     with report_failures(verbose):
-        streams = checking.choose_streams(Configuration.load(conf), object)
+        configuration = Configuration.load(conf)
+        streams = checking.choose_streams(configuration, object)
         with spark_for(None, verbose=verbose) as spark:
+            tell_of_stores(spark, configuration)
             for name, stream in streams.items():
                 try:
                     _write([str(checking.check(spark, name, stream, rows=rows)), ""])

@@ -20,6 +20,7 @@ from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.progress.reporting import LoggedProgress, Progress, default_progress
 from patternlake.jobs.runs import side_by_side as sides
 from patternlake.jobs.runs.steps import ALL, JOBS, Step, check_backfill, find_waits, steps, stream_of
+from patternlake.jobs.sources.source_files import tell_of_stores
 from patternlake.jobs.terminal.messages import message
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 
@@ -97,6 +98,7 @@ def run(
     check_backfill(backfill, planned, rebuild=rebuild)
     workers.check(spark)
     database = open_database(spark, loaded.database, loaded.location, loaded.storage_options)
+    tell_of_stores(spark, loaded)
     if database.made:
         logger.warning("%s", tell_new_lake(database))
     with default_progress(spark) if progress is None else nullcontext(progress) as heard:

@@ -42,6 +42,14 @@ class ChangedSourceError(SourceError):
     """What was read before has been changed; only reading it all again can follow."""
 
 
+class ChangedRowsError(ChangedSourceError):
+    """A table updates or deletes rows that may have been read; `version` is the first one that does."""
+
+    def __init__(self, message: str, version: str) -> None:
+        super().__init__(message)
+        self.version = version
+
+
 class BadFileError(SourceError):
     """One file cannot be read as what the others are.
 
@@ -130,11 +138,12 @@ def explain(
         file = _group(_HEADER_FILE, text)
         return BadFileError(stream, file, tell_header(header(file), columns), HEADER_ADVICE)
     if _CHANGE.search(text):
-        version = _group(_VERSION, text)
-        return ChangedSourceError(
-            f"{what}: version {version or '?'} of {source} updates or deletes rows that may have been read; "
+        version = _group(_VERSION, text) or "?"
+        message = (
+            f"{what}: version {version} of {source} updates or deletes rows that may have been read; "
             "write `on_change: rebuild` in the stream, or run with --rebuild, to read the table anew"
         )
+        return ChangedRowsError(message, version)
     if _CLEANED_UP.search(text):
         lost = _VERSION.search(text)
         versions = "" if lost is None else f" from version {lost[1]} on"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException
@@ -13,20 +13,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from patternlake.delta_tables.databases import store_errors
+from patternlake.delta_tables.databases.store_options import S3, is_object_store, tell_spark
 from patternlake.jobs.configuration import file_patterns, source_options
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources import text_encodings
-from patternlake.jobs.sources.errors import explain
+from patternlake.jobs.sources.errors import ChangedRowsError, explain, texts_of
 from patternlake.jobs.sources.expressions import CORRUPT
 from patternlake.jobs.sources.file_times import FileTimes, find_few
 from patternlake.jobs.sources.json_values import cut_files
 from patternlake.jobs.sources.parquet_footers import Footers
 from patternlake.jobs.sources.tables import columns_changed_at
-from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.errors import PatternLakeError, SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrameReader, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
+
+    from patternlake.jobs.configuration.file import Configuration
 
     _Reader = TypeVar("_Reader", DataFrameReader, DataStreamReader)
 
@@ -74,8 +78,8 @@ class SourceFiles:
         return self.configuration.table or self.configuration.path or ""
 
     def explain(self, error: BaseException, columns: Sequence[str] = ()) -> PatternLakeError | None:
-        """Turn an error of reading into one of ours, which names the file or the version; see `errors.explain`."""
-        return explain(
+        """Turn an error of reading into one of ours, which names the file, the version or the store."""
+        found = explain(
             error,
             stream=self.name,
             source=self.shown,
@@ -83,6 +87,17 @@ class SourceFiles:
             header=self.header,
             changed=lambda: columns_changed_at(self.spark, self.configuration),
         )
+        begins = [name for name in ("startingVersion", "startingTimestamp") if self.configuration.option(name)]
+        if isinstance(found, ChangedRowsError) and begins:
+            return SourceError(
+                f"stream {self.name!r}: version {found.version} of {self.shown} updates or deletes rows that may have "
+                f"been read, and from {begins[0]} on they would be read again; set it behind that version, or leave it "
+                "out, and run with --rebuild"
+            )
+        if found is None and is_object_store(self.shown):
+            told = store_errors.explain(self.shown, "\n".join(texts_of(error)))
+            return None if told is None else SourceError(f"stream {self.name!r}: {told}")
+        return found
 
     def paths(self) -> list[str]:
         """The files that are there."""
@@ -229,6 +244,13 @@ class SourceFiles:
     def options_among(self, names: tuple[str, ...]) -> dict[str, str]:
         """Those of the configured options that have one of some names, in small letters."""
         return {key: value for key, value in self.configuration.options.items() if key.lower() in names}
+
+
+def tell_of_stores(spark: SparkSession, configuration: Configuration) -> None:
+    """Let Spark into the buckets that streams are read from as into the lake's; before one is first read."""
+    for stream in configuration.streams.values():
+        if urlsplit(stream.source.path or "").scheme.lower() in S3:
+            tell_spark(spark, stream.source.path or "", configuration.storage_options)
 
 
 def escape(file: str) -> str:

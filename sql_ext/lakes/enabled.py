@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.databases.store_errors import list_folders
-from patternlake.delta_tables.databases.store_options import options_of_spark
+from patternlake.delta_tables.databases.store_options import options_to_read
 from patternlake.delta_tables.databases.workers import refuse_connect
 from patternlake.delta_tables.reading.direct_reader import DirectReader
 from patternlake.delta_tables.reading.file_cache import CACHE
@@ -137,7 +137,7 @@ def _reader_without_spark(database: Database, storage_options: Mapping[str, str]
         # It knows the logs that were read when the database was opened.
         return database.direct
     place = as_delta_rs(database.location)
-    options = {**options_of_spark(database.spark, database.location), **(storage_options or {})}
+    options = options_to_read(database.spark, database.location, storage_options or {})
     return None if place is None else DirectReader(place, CACHE, options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from threading import Event, Lock
 from types import TracebackType
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_KEY = re.compile(r"secret|password|token|credential|access[.]?key|account[.]key|auth|bindpw", re.IGNORECASE)
 _CLASS_PATH = "spark.driver.extraClassPath"
 _DEFAULT_DATABASE = "spark.sql.catalog.spark_catalog.defaultDatabase"
 _BY_PATH = "table_changes_by_path"
@@ -52,6 +54,7 @@ class Server:
         gateway: Any = spark.sparkContext._gateway
         java_classes.define(jvm, gateway)
         self._classes = jvm.patternlake
+        self._hide_keys()
         self._set_properties()
         if not doors.allow_writes:
             self._refuse_writes()
@@ -66,6 +69,17 @@ class Server:
         if self.doors.password_file is not None:
             properties.setProperty(self._classes.PasswordFile.PROPERTY, str(self.doors.password_file.resolve()))
             self._classes.PasswordFile.tell(self._queries)
+
+    def _hide_keys(self) -> None:
+        """Take keys of stores out of the settings that clients can ask for; Hadoop has them in its own by now."""
+        session: Any = self.spark._jsparkSession
+        context: Any = self.spark.sparkContext._jsc.sc()
+        settings = (context.conf(), session.sharedState().conf())
+        for name in [pair._1() for pair in context.conf().getAll()]:
+            if name.startswith("spark.hadoop.") and _KEY.search(name):
+                for some in settings:
+                    some.remove(name)
+                session.sessionState().conf().unsetConf(name)
 
     def _refuse_writes(self) -> None:
         """Have each session that is made from here on refuse what is not reading."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from patternlake.delta_tables.databases.store_options import options_of_spark, tell_spark
+from patternlake.delta_tables.databases.store_options import options_of_spark, options_to_read, tell_spark
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.udfs.errors import ConfigurationError
 
@@ -170,3 +170,69 @@ def test_options_of_a_configuration_take_variables_and_are_not_shown(monkeypatch
 def test_a_variable_that_is_not_set_is_named() -> None:
     with pytest.raises(ConfigurationError, match=r"storage_options.*'NOT_SET_ANYWHERE', which is not set"):
         Configuration.from_text("storage_options: {AWS_ACCESS_KEY_ID: '${NOT_SET_ANYWHERE}'}")
+
+
+@pytest.mark.parametrize(
+    ("options", "style", "of_reader"),
+    [
+        ({}, "true", {"AWS_ENDPOINT_URL": "http://minio:9000"}),
+        (
+            {"aws_virtual_hosted_style_request": "true"}, "false",
+            {"AWS_ENDPOINT_URL": "http://b.minio:9000", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true"},
+        ),
+        (
+            {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false"}, "true",
+            {"AWS_ENDPOINT_URL": "http://minio:9000", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false"},
+        ),
+    ],
+)  # fmt: skip
+def test_both_look_for_the_bucket_in_one_place(options: dict[str, str], style: str, of_reader: dict[str, str]) -> None:
+    spark: Any = Spark(("fs.s3a.path.style.access",), **{"fs.s3a.path.style.access": "false"})
+    given = {"AWS_ENDPOINT_URL": "http://minio:9000", **options}
+    tell_spark(spark, "s3a://b/lake", given)
+    assert spark.settings["fs.s3a.bucket.b.path.style.access"] == style
+    assert options_to_read(spark, "s3a://b/lake", given) == {"AWS_ALLOW_HTTP": "true", **of_reader}
+
+
+@pytest.mark.parametrize(
+    ("options", "way"),
+    [
+        ({"AZURE_STORAGE_SAS_TOKEN": "t"}, {"fs.azure.account.auth.type": "SAS"}),
+        (
+            {"AZURE_STORAGE_CLIENT_ID": "me", "AZURE_STORAGE_CLIENT_SECRET": "s", "AZURE_STORAGE_TENANT_ID": "T"},
+            {
+                "fs.azure.account.auth.type": "OAuth",
+                "fs.azure.account.oauth.provider.type":
+                    "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider",
+            },
+        ),
+        ({"AZURE_STORAGE_ACCOUNT_KEY": "k"}, {}),
+    ],
+)  # fmt: skip
+def test_azure_is_told_how_to_use_what_it_is_given(options: dict[str, str], way: dict[str, str]) -> None:
+    spark: Any = Spark()
+    tell_spark(spark, f"abfss://c@{AZURE}/lake", options)
+    told = {name: value for name, value in spark.settings.items() if ".type." in name}
+    assert told == {f"{name}.{AZURE}": value for name, value in way.items()}
+    spark = Spark(**{"fs.azure.account.auth.type": "Custom"})
+    tell_spark(spark, f"abfss://c@{AZURE}/lake", options)
+    assert not any(".type." in name for name in spark.settings)
+
+
+def test_new_keys_take_the_place_of_those_told_before() -> None:
+    closed: list[str] = []
+    spark: Any = Spark()
+    hadoop = SimpleNamespace(
+        FileSystem=SimpleNamespace(get=lambda place, _: SimpleNamespace(close=lambda: closed.append(place)))
+    )
+    spark._jvm = SimpleNamespace(
+        org=SimpleNamespace(apache=SimpleNamespace(hadoop=SimpleNamespace(fs=hadoop))),
+        java=SimpleNamespace(net=SimpleNamespace(URI=str)),
+    )
+    for key in ("old", "old", "new"):
+        tell_spark(spark, "s3a://renewed/lake", {"AWS_SESSION_TOKEN": key})
+        assert spark.settings["fs.s3a.bucket.renewed.session.token"] == key
+    assert closed == ["s3a://renewed/lake"]
+    spark.settings["fs.s3a.bucket.renewed.session.token"] = "the user's"
+    tell_spark(spark, "s3a://renewed/lake", {"AWS_SESSION_TOKEN": "newer"})
+    assert spark.settings["fs.s3a.bucket.renewed.session.token"] == "the user's"
