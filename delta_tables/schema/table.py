@@ -46,6 +46,10 @@ class Table:
         The columns that tell the rows of one batch apart.
     view
         Text of the view's query, given a function from plain names to quoted Delta tables.
+    seen
+        The view's columns, in order. A name alone: the table's own column, or that of publications; with ``=``, a
+        column of a table under another name; with ``:``, one that is computed, and its type, with ``!`` if it is never
+        NULL.
     job
         The job whose publications make its rows visible; empty for publications and intents.
     object_column
@@ -71,6 +75,7 @@ class Table:
     columns: tuple[Column, ...]
     keys: tuple[str, ...]
     view: Callable[[LogName], str] | None
+    seen: str = ""
     job: str = ""
     object_column: str = ""
     partitions: tuple[str, ...] = ()

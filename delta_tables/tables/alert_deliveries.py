@@ -56,6 +56,7 @@ TABLE = Table(
     ),
     keys=("alert_number", "alert_id", "attempt", "tried_at"),
     view=_view,
+    seen="alert=publications.object alert_id attempt tried_at delivered dead_letter error",
     direct=True,
 )
 

@@ -57,6 +57,11 @@ TABLE = Table(
     ),
     keys=("alert_number", "alert_id"),
     view=_view,
+    seen=(
+        "alert_id alert stream kind object key probability state bindings first_time last_time t_start t_first t_end "
+        "found_in watermark held_back:BIGINT! first_seen_at batch_id attempts:INT! delivered_at:TIMESTAMP "
+        "dead_letter:BOOLEAN!"
+    ),
     job=JOB,
     object_column="alert_number",
     partitions=("alert_number",),

@@ -58,6 +58,10 @@ TABLE = Table(
     ),
     keys=("stream_id", "batch_id", "name"),
     view=_view,
+    seen=(
+        "stream name events:BIGINT first_time:TIMESTAMP last_time:TIMESTAMP "
+        "attributes:ARRAY<STRUCT<attribute:STRING,events:BIGINT,known:BIGINT,distinct:BIGINT,quantiles:ARRAY<DOUBLE>>>"
+    ),
     job="ingest",
     partitions=("stream_id",),
 )

@@ -81,6 +81,7 @@ TABLE = Table(
     ),
     keys=("stream_id", "position"),
     view=view_text,
+    seen="stream position time step key name probability attributes:MAP<STRING,STRING> tokens batch_id event_id",
     job="ingest",
     partitions=("stream_id", "block"),
     properties={"delta.dataSkippingStatsColumns": "position,time,step,batch_id,key,name"},

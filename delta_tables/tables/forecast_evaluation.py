@@ -34,6 +34,10 @@ TABLE = Table(
     ),
     keys=("stream_id", "subscription", "lookahead", "kind", "low", "from_batch"),
     view=_view,
+    seen=(
+        "stream subscription lookahead kind low high forecasts hits mean_probability precision:DOUBLE recall:DOUBLE "
+        "brier from_batch"
+    ),
     job="evaluate",
     partitions=("stream_id",),
     properties={"delta.dataSkippingStatsColumns": "subscription,lookahead,from_batch,to_batch"},

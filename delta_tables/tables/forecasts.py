@@ -46,6 +46,10 @@ TABLE = Table(
     ),
     keys=("stream_id", "subscription", "batch_id", "part", "joins", "bindings"),
     view=_view,
+    seen=(
+        "stream subscription batch_id forecast_at:TIMESTAMP watermark:TIMESTAMP key:STRING joins state bindings "
+        "lookahead alpha probability trained_on is_best"
+    ),
     job=JOB,
     partitions=("stream_id",),
     properties={"delta.dataSkippingStatsColumns": "subscription,batch_id,probability"},

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from patternlake.delta_tables.reading.visibility import visible_text
-from patternlake.delta_tables.schema.partition_values import shown_text
-from patternlake.delta_tables.schema.table import Column, LogName, Table
-from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.schema.table import Column, Table
+from patternlake.delta_tables.tables.plain_view import plain_view
 
-
-def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, p.object AS query, {shown_text("g.part")} AS partition, g.t_start, g.t_first,
-  g.t_end, g.probability, g.final, g.from_batch
-FROM {log("group_matches")} g JOIN ({current(log, "groups")}) p ON {visible_text(TABLE, "g", "p")}"""
-
-
-TABLE = Table(
+TABLE: Table = Table(
     name="group_matches",
     comment="Groups of overlapping matches of every configured query for groups.",
     columns=(
@@ -33,7 +24,8 @@ TABLE = Table(
         Column("probability", "DOUBLE", "that at least one match of the group occurs"),
     ),
     keys=("group_id", "part", "t_first", "from_batch"),
-    view=_view,
+    view=lambda log: plain_view(TABLE, log),
+    seen="stream query=publications.object partition:STRING t_start t_first t_end probability final from_batch",
     job="groups",
     object_column="group_id",
     partitions=("group_id",),

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from patternlake.delta_tables.reading.visibility import visible_text
-from patternlake.delta_tables.schema.partition_values import shown_text
-from patternlake.delta_tables.schema.table import Column, LogName, Table
-from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.schema.table import Column, Table
+from patternlake.delta_tables.tables.plain_view import plain_view
 
-
-def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, p.object AS query, {shown_text("s.part")} AS partition, s.last_step,
-  s.live_starts, s.open_groups, s.state, s.from_batch
-FROM {log("group_state")} s JOIN ({current(log, "groups")}) p ON {visible_text(TABLE, "s", "p")}"""
-
-
-TABLE = Table(
+TABLE: Table = Table(
     name="group_state",
     comment="What is remembered of every partition of a query for groups: open groups, live starts, the last step.",
     columns=(
@@ -29,7 +20,8 @@ TABLE = Table(
         Column("state", "BINARY", "products, groups and vectors, as the kernels write them"),
     ),
     keys=("group_id", "part", "from_batch"),
-    view=_view,
+    view=lambda log: plain_view(TABLE, log),
+    seen="stream query=publications.object partition:STRING last_step live_starts open_groups state from_batch",
     job="groups",
     object_column="group_id",
     partitions=("group_id",),

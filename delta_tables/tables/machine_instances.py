@@ -43,6 +43,10 @@ TABLE = Table(
     ),
     keys=("stream_id", "partitioned_by", "part", "state_id", "positions", "from_batch"),
     view=_view,
+    seen=(
+        "stream subscription=machine_states.subscription partition:STRING state=machine_states.state "
+        "operands:ARRAY<STRING> positions times joins age from_batch"
+    ),
     job="predict",
     partitions=("stream_id",),
     properties={"delta.dataSkippingStatsColumns": "partitioned_by,state_id,from_batch,to_batch"},

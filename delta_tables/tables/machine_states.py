@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from patternlake.delta_tables.reading.visibility import visible_text
-from patternlake.delta_tables.schema.table import Column, LogName, Table
-from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.schema.table import Column, Table
+from patternlake.delta_tables.tables.plain_view import plain_view
 
-
-def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, s.subscription, s.state, s.state_id, s.waits, s.completes, s.operands, s.from_batch
-FROM {log("machine_states")} s JOIN ({current(log, "predict")}) p ON {visible_text(TABLE, "s", "p")}"""
-
-
-TABLE = Table(
+TABLE: Table = Table(
     name="machine_states",
     comment="States of the state machines of every subscription. Subscriptions that share a state have one state_id.",
     columns=(
@@ -27,7 +20,8 @@ TABLE = Table(
         Column("operands", "ARRAY<STRING>", "operands that may be bound in it"),
     ),
     keys=("stream_id", "subscription", "state_id", "from_batch"),
-    view=_view,
+    view=lambda log: plain_view(TABLE, log),
+    seen="stream subscription state state_id waits completes operands from_batch",
     job="predict",
     partitions=("stream_id",),
     properties={"delta.dataSkippingStatsColumns": "subscription,state_id,from_batch,to_batch"},

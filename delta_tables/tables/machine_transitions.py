@@ -34,6 +34,10 @@ TABLE = Table(
     ),
     keys=("stream_id", "subscription", "left_state", "age", "following_state", "following_age", "from_batch"),
     view=_view,
+    seen=(
+        "stream subscription state=machine_transitions.left_state age next_state=machine_transitions.following_state "
+        "next_age=machine_transitions.following_age moves probability:DOUBLE from_batch"
+    ),
     job="predict",
     partitions=("stream_id",),
     properties={"delta.dataSkippingStatsColumns": "subscription,from_batch,to_batch"},

@@ -74,6 +74,7 @@ TABLE = Table(
     ),
     keys=("stream_id", "predicate", "given", "observed_at"),
     view=_view,
+    seen="stream predicate given share:DOUBLE judged:DOUBLE observed_at:TIMESTAMP",
 )
 
 _SCHEMA = pa.schema(

@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from patternlake.delta_tables.schema.table import DIRECT_CHECKPOINT_INTERVAL, Column, Table
+from patternlake.delta_tables.tables.plain_view import plain_view
 
-from patternlake.delta_tables.reading.visibility import visible_text
-from patternlake.delta_tables.schema.partition_values import shown_text
-from patternlake.delta_tables.schema.table import DIRECT_CHECKPOINT_INTERVAL, Column, LogName, Table
-from patternlake.delta_tables.tables.publications import current
-
-if TYPE_CHECKING:
-    pass
-
-
-def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, p.object AS pattern, {shown_text("m.part")} AS partition, m.first_position,
-  m.last_position, m.first_time, m.last_time, m.bindings, m.batch_id
-FROM {log("pattern_matches")} m JOIN ({current(log, "patterns")}) p ON {visible_text(TABLE, "m", "p")}"""
-
-
-TABLE = Table(
+TABLE: Table = Table(
     name="pattern_matches",
     comment="Final matches of every kept pattern.",
     columns=(
@@ -41,7 +27,11 @@ TABLE = Table(
         ),
     ),
     keys=("pattern_id", "part", "positions", "operands"),
-    view=_view,
+    view=lambda log: plain_view(TABLE, log),
+    seen=(
+        "stream pattern=publications.object partition:STRING first_position last_position first_time last_time "
+        "bindings batch_id"
+    ),
     job="patterns",
     object_column="pattern_id",
     partitions=("pattern_id",),

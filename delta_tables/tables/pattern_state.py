@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.reading.visibility import Batches, visible, visible_text
-from patternlake.delta_tables.schema.partition_values import shown_text
-from patternlake.delta_tables.schema.table import DIRECT_CHECKPOINT_INTERVAL, Column, LogName, Table
-from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.reading.visibility import Batches, visible
+from patternlake.delta_tables.schema.table import DIRECT_CHECKPOINT_INTERVAL, Column, Table
+from patternlake.delta_tables.tables.plain_view import plain_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,13 +21,7 @@ if TYPE_CHECKING:
     from patternlake.delta_tables.committing.database import Database
 
 
-def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, p.object AS pattern, {shown_text("s.part")} AS partition, s.position, s.time, s.name,
-  s.from_batch
-FROM {log("pattern_state")} s JOIN ({current(log, "patterns")}) p ON {visible_text(TABLE, "s", "p")}"""
-
-
-TABLE = Table(
+TABLE: Table = Table(
     name="pattern_state",
     comment="Events that may still take part in a match of a kept pattern whose windows count the events of a key.",
     columns=(
@@ -46,7 +39,8 @@ TABLE = Table(
         Column("attributes", "MAP<STRING, STRING>", "those that the pattern reads"),
     ),
     keys=("pattern_id", "position", "from_batch"),
-    view=_view,
+    view=lambda log: plain_view(TABLE, log),
+    seen="stream pattern=publications.object partition:STRING position time name from_batch",
     job="patterns",
     object_column="pattern_id",
     partitions=("pattern_id",),

@@ -69,6 +69,11 @@ TABLE = Table(
     ),
     keys=("job", "object", "batch_id", "published_at"),
     view=_view,
+    seen=(
+        "stream job object stream_id object_id batch_id base_batch published_at run_id source_from source_to rows_in "
+        "rows_out rows_quarantined watermark seconds source configuration_hash configuration state versions "
+        "horizon:TIMESTAMP superseded_at:TIMESTAMP"
+    ),
     # Each commit reads back what the log tells of all files: no more of them than is asked for.
     properties={"delta.dataSkippingStatsColumns": "job,object,batch_id,published_at"},
     direct=True,

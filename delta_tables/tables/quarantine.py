@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from patternlake.delta_tables.reading.visibility import visible_text
-from patternlake.delta_tables.schema.table import Column, LogName, Table
-from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.schema.table import Column, Table
+from patternlake.delta_tables.tables.plain_view import plain_view
 
-
-def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, q.reason, q.detail, q.`row`, q.origin, q.batch_id
-FROM {log("quarantine")} q JOIN ({current(log, "ingest")}) p ON {visible_text(TABLE, "q", "p")}"""
-
-
-TABLE = Table(
+TABLE: Table = Table(
     name="quarantine",
     comment="Rows of sources that could not become events.",
     columns=(
@@ -24,7 +17,8 @@ TABLE = Table(
         Column("row", "STRING", "JSON: the source's row"),
     ),
     keys=(),
-    view=_view,
+    view=lambda log: plain_view(TABLE, log),
+    seen="stream reason detail row origin batch_id",
     job="ingest",
     partitions=("stream_id",),
     properties={"delta.dataSkippingStatsColumns": "reason,batch_id"},

@@ -47,6 +47,10 @@ TABLE = Table(
     ),
     keys=("stream_id", "segment", "level", "from_batch"),
     view=_view,
+    seen=(
+        "stream segment level node:INT pos_lo:BIGINT pos_hi:BIGINT min_time:TIMESTAMP max_time:TIMESTAMP "
+        "density:DOUBLE m k bits:BINARY finished from_batch"
+    ),
     job="sketch",
     partitions=("stream_id", "tier", "bucket"),
     properties={"delta.dataSkippingStatsColumns": "segment,level,from_batch,to_batch"},

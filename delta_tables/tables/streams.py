@@ -31,5 +31,6 @@ TABLE = Table(
     ),
     keys=("stream_id", "batch_id"),
     view=_view,
+    seen="stream stream_id timezone types configuration batch_id",
     job="ingest",
 )

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from patternlake.delta_tables.reading.visibility import visible_text
-from patternlake.delta_tables.schema.partition_values import shown_text
-from patternlake.delta_tables.schema.table import Column, LogName, Table
-from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.schema.table import Column, Table
+from patternlake.delta_tables.tables.plain_view import plain_view
 
-
-def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, m.subscription, {shown_text("m.part")} AS partition, m.first_position,
-  m.last_position, m.first_time, m.last_time, m.bindings, m.from_batch
-FROM {log("subscription_matches")} m JOIN ({current(log, "predict")}) p ON {visible_text(TABLE, "m", "p")}"""
-
-
-TABLE = Table(
+TABLE: Table = Table(
     name="subscription_matches",
     comment="Matches of subscriptions: per partition and completing event the smallest assignment.",
     columns=(
@@ -30,7 +21,8 @@ TABLE = Table(
         Column("bindings", "MAP<STRING,ARRAY<BIGINT>>", "operand to the position of its event; empty: not taken"),
     ),
     keys=("stream_id", "subscription", "part", "last_position", "from_batch"),
-    view=_view,
+    view=lambda log: plain_view(TABLE, log),
+    seen="stream subscription partition:STRING first_position last_position first_time last_time bindings from_batch",
     job="predict",
     partitions=("stream_id",),
     properties={"delta.dataSkippingStatsColumns": "subscription,last_time,from_batch,to_batch"},

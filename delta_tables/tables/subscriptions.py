@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from patternlake.delta_tables.reading.visibility import visible_text
-from patternlake.delta_tables.schema.table import Column, LogName, Table
-from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.schema.table import Column, Table
+from patternlake.delta_tables.tables.plain_view import plain_view
 
-
-def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, s.subscription, s.query, s.params, s.lookahead, s.threshold, s.smoothing, s.decay,
-  s.operands, s.partitioned_by, s.from_batch
-FROM {log("subscriptions")} s JOIN ({current(log, "predict")}) p ON {visible_text(TABLE, "s", "p")}"""
-
-
-TABLE = Table(
+TABLE: Table = Table(
     name="subscriptions",
     comment="Composite subscriptions: what is asked of a stream, and how forecasts are made.",
     columns=(
@@ -35,7 +27,8 @@ TABLE = Table(
         Column("params", "MAP<STRING,STRING>", "values of its parameters"),
     ),
     keys=("stream_id", "subscription", "from_batch"),
-    view=_view,
+    view=lambda log: plain_view(TABLE, log),
+    seen="stream subscription query params lookahead threshold smoothing decay operands partitioned_by from_batch",
     job="predict",
     partitions=("stream_id",),
     properties={"delta.dataSkippingStatsColumns": "subscription,from_batch,to_batch"},

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from patternlake.delta_tables.reading.visibility import visible_text
-from patternlake.delta_tables.schema.partition_values import shown_text
-from patternlake.delta_tables.schema.table import Column, LogName, Table
-from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.schema.table import Column, Table
+from patternlake.delta_tables.tables.plain_view import plain_view
 
-
-def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, p.object AS trend, e.kind, e.pane, {shown_text("e.part")} AS partition, e.step,
-  e.first, e.last, e.position, e.term, e.from_batch
-FROM {log("trend_edges")} e JOIN ({current(log, "trends")}) p ON {visible_text(TABLE, "e", "p")}"""
-
-
-TABLE = Table(
+TABLE: Table = Table(
     name="trend_edges",
     comment="Edges between event vertices and attribute vertices of every trend query.",
     columns=(
@@ -32,7 +23,8 @@ TABLE = Table(
         Column("term", "INT", "number of the term that takes the event, from 0"),
     ),
     keys=("trend_id", "kind", "pane", "part", "step", "position", "first", "from_batch"),
-    view=_view,
+    view=lambda log: plain_view(TABLE, log),
+    seen="stream trend=publications.object kind pane partition:STRING step first last position term from_batch",
     job="trends",
     object_column="trend_id",
     partitions=("trend_id",),

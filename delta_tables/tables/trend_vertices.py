@@ -10,25 +10,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.reading.visibility import visible_text
 from patternlake.delta_tables.schema.layout import Layout
-from patternlake.delta_tables.schema.partition_values import shown_text
-from patternlake.delta_tables.schema.table import Column, LogName, Table
-from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.schema.table import Column, Table
+from patternlake.delta_tables.tables.plain_view import plain_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, p.object AS trend, v.kind, v.pane, {shown_text("v.part")} AS partition, v.key,
-  v.position, v.time, v.last_time, v.greatest_time, v.term, v.left, v.right, v.along, v.carried, v.step,
-  v.number, v.low, v.high,
-  v.holds_low, v.holds_high, v.from_batch
-FROM {log("trend_vertices")} v JOIN ({current(log, "trends")}) p ON {visible_text(TABLE, "v", "p")}"""
-
-
-TABLE = Table(
+TABLE: Table = Table(
     name="trend_vertices",
     comment="Event vertices, attribute vertices and panes of every trend query.",
     columns=(
@@ -57,7 +47,11 @@ TABLE = Table(
         Column("holds_high", "BOOLEAN", "attribute: whether the range holds its upper end"),
     ),
     keys=("trend_id", "kind", "pane", "part", "position", "term", "step", "number", "from_batch"),
-    view=_view,
+    view=lambda log: plain_view(TABLE, log),
+    seen=(
+        "stream trend=publications.object kind pane partition:STRING key position time last_time greatest_time term "
+        "left right along carried step number low high holds_low holds_high from_batch"
+    ),
     job="trends",
     object_column="trend_id",
     partitions=("trend_id", "kind"),
