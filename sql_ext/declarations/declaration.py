@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -167,6 +168,11 @@ def _show(parameter: Parameter) -> str:
     if parameter.default is REQUIRED:
         return f"{parameter.name} {parameter.type}"
     return f"{parameter.name} {parameter.type} DEFAULT {sql_text(parameter.default)}"
+
+
+def parse_columns(ddl: str) -> dict[str, str]:
+    """Read columns, name to type, from DDL whose types are in capitals: ``key STRING, positions ARRAY<BIGINT>``."""
+    return dict(column.split(" ", 1) for column in re.split(r", (?=\w+ [A-Z])", ddl))
 
 
 def schema_of(columns: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.sql_ext.calls.declaring import table_function
-from patternlake.sql_ext.declarations.declaration import Answer, explicit
+from patternlake.sql_ext.declarations.declaration import Answer, explicit, parse_columns
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.trends.trend_vertices import trend_call, with_ends
 from patternlake.udfs.measures.pattern_measures import refuse_measures
@@ -38,15 +38,10 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     return Answer(with_ends(call, rows).select(list(COLUMNS)), call.lasting)
 
 
-COLUMNS = {
-    "key": "STRING",
-    "window_start": "TIMESTAMP",
-    "window_end": "TIMESTAMP",
-    "aggregate": "STRING",
-    "value": "STRING",
-    "value_approx": "DOUBLE",
-    "final": "BOOLEAN",
-}
+COLUMNS = parse_columns(
+    "key STRING, window_start TIMESTAMP, window_end TIMESTAMP, aggregate STRING, value STRING, value_approx DOUBLE, "
+    "final BOOLEAN"
+)
 
 
 @table_function(plan=_plan, columns=COLUMNS)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.calls.declaring import table_function
-from patternlake.sql_ext.declarations.declaration import Answer, explicit
+from patternlake.sql_ext.declarations.declaration import Answer, explicit, parse_columns
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.trends.trend_vertices import TrendCall, trend_call, with_ends
 from patternlake.udfs.measures.pattern_measures import refuse_measures
@@ -44,16 +44,10 @@ def count_by_tasks(call: TrendCall) -> DataFrame:
     return call.by_portions(work, f"{_COUNTED}, {PORTION} INT")
 
 
-COLUMNS = {
-    "key": "STRING",
-    "window_start": "TIMESTAMP",
-    "window_end": "TIMESTAMP",
-    "trends": "STRING",
-    "trends_approx": "DOUBLE",
-    "longest": "INT",
-    "total_length": "STRING",
-    "final": "BOOLEAN",
-}
+COLUMNS = parse_columns(
+    "key STRING, window_start TIMESTAMP, window_end TIMESTAMP, trends STRING, trends_approx DOUBLE, longest INT, "
+    "total_length STRING, final BOOLEAN"
+)
 
 
 @table_function(plan=_plan, columns=COLUMNS)

@@ -20,7 +20,7 @@ from patternlake.delta_tables.spark.measure_columns import check_names, needed_s
 from patternlake.sql_ext.answering import reading_tasks, tasks
 from patternlake.sql_ext.answering.reading_tasks import place_of
 from patternlake.sql_ext.calls.declaring import table_function
-from patternlake.sql_ext.declarations.declaration import Answer, explicit
+from patternlake.sql_ext.declarations.declaration import Answer, explicit, parse_columns
 from patternlake.sql_ext.declarations.measured_rows import names_found, with_measures
 from patternlake.sql_ext.functions.cet_count import count_by_tasks
 from patternlake.sql_ext.lakes.lake import Lake
@@ -147,17 +147,10 @@ def _list_trends(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
     return call.by_shares([share.part for share in dealt], work, _listed_columns(call))
 
 
-COLUMNS = {
-    "key": "STRING",
-    "window_start": "TIMESTAMP",
-    "window_end": "TIMESTAMP",
-    "positions": "ARRAY<BIGINT>",
-    "length": "INT",
-    "first_time": "TIMESTAMP",
-    "last_time": "TIMESTAMP",
-    "final": "BOOLEAN",
-    "truncated": "BOOLEAN",
-}
+COLUMNS = parse_columns(
+    "key STRING, window_start TIMESTAMP, window_end TIMESTAMP, positions ARRAY<BIGINT>, length INT, "
+    "first_time TIMESTAMP, last_time TIMESTAMP, final BOOLEAN, truncated BOOLEAN"
+)
 
 
 @table_function(plan=_plan, columns=COLUMNS)

@@ -20,7 +20,7 @@ from patternlake.delta_tables.gathering.event_ranks import dealing_of
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
 from patternlake.sql_ext.answering.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.calls.declaring import table_function
-from patternlake.sql_ext.declarations.declaration import Answer
+from patternlake.sql_ext.declarations.declaration import Answer, parse_columns
 from patternlake.sql_ext.functions.match_pattern import (
     conditions,
     events_of,
@@ -115,14 +115,7 @@ def _match_observed(
     return work_of(iter([found if isinstance(found, pa.Table) else found.toArrow()])), pattern
 
 
-COLUMNS = {
-    "line": "INT",
-    "plan": "STRING",
-    "cost": "DOUBLE",
-    "rows": "DOUBLE",
-    "actual_rows": "DOUBLE",
-    "actual_seconds": "DOUBLE",
-}
+COLUMNS = parse_columns("line INT, plan STRING, cost DOUBLE, rows DOUBLE, actual_rows DOUBLE, actual_seconds DOUBLE")
 
 
 @table_function(plan=_plan, columns=COLUMNS)

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.sql_ext.calls.declaring import Int32, table_function
-from patternlake.sql_ext.declarations.declaration import Answer, schema_of
+from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
 from patternlake.sql_ext.functions.match_groups import answer_from_events, reads_of
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.arguments import given_or
@@ -23,19 +23,10 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     return Answer(answer_from_events(lake, arguments, reads, members_in, schema_of(COLUMNS)))
 
 
-COLUMNS = {
-    "key": "STRING",
-    "t_start": "BIGINT",
-    "t_first": "BIGINT",
-    "t_end": "BIGINT",
-    "match_no": "INT",
-    "from_step": "BIGINT",
-    "to_step": "BIGINT",
-    "items": "ARRAY<STRING>",
-    "positions": "ARRAY<ARRAY<BIGINT>>",
-    "probability": "DOUBLE",
-    "final": "BOOLEAN",
-}
+COLUMNS = parse_columns(
+    "key STRING, t_start BIGINT, t_first BIGINT, t_end BIGINT, match_no INT, from_step BIGINT, to_step BIGINT, "
+    "items ARRAY<STRING>, positions ARRAY<ARRAY<BIGINT>>, probability DOUBLE, final BOOLEAN"
+)
 
 
 @table_function(plan=_plan, columns=COLUMNS)

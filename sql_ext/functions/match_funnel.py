@@ -22,7 +22,7 @@ from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.stream_facts import facts_of
 from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
 from patternlake.sql_ext.calls.declaring import Int32, table_function
-from patternlake.sql_ext.declarations.declaration import Answer, schema_of
+from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.funnels.request import DEFAULT_MODE, DEFAULT_NEXT, FunnelRequest, check_request
 from patternlake.udfs.funnels.result import merge
@@ -71,18 +71,11 @@ def gather_partitions(
     return gathered, Dealt([ByPartition(portions)], portions, lambda _, rows: [work(request, columns_of(rows[0]))])
 
 
-COLUMNS = {
-    "group": "STRING",
-    "step": "INT",
-    "operand": "STRING",
-    "reached": "BIGINT",
-    "share_of_first": "DOUBLE",
-    "share_of_previous": "DOUBLE",
-    "dropped": "BIGINT",
-    "seconds_p50": "DOUBLE",
-    "seconds_p90": "DOUBLE",
-    "next_events": "ARRAY<STRUCT<name: STRING, partitions: BIGINT>>",
-}
+COLUMNS = parse_columns(
+    "group STRING, step INT, operand STRING, reached BIGINT, share_of_first DOUBLE, share_of_previous DOUBLE, "
+    "dropped BIGINT, seconds_p50 DOUBLE, seconds_p90 DOUBLE, "
+    "next_events ARRAY<STRUCT<name: STRING, partitions: BIGINT>>"
+)
 
 
 @table_function(plan=_plan, columns=COLUMNS)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from patternlake.sql_ext.answering.answers import answer
 from patternlake.sql_ext.answering.unseen import tell_unseen_key
 from patternlake.sql_ext.calls.declaring import table_function
-from patternlake.sql_ext.declarations.declaration import Answer, schema_of
+from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
 from patternlake.sql_ext.functions.match_funnel import gather_partitions, reads_of, stream_key
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.funnels.request import DEFAULT_MODE
@@ -32,17 +32,10 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     return Answer(rows, lasting=not told)
 
 
-COLUMNS = {
-    "key": "STRING",
-    "reached": "INT",
-    "positions": "ARRAY<BIGINT>",
-    "first_time": "TIMESTAMP",
-    "last_time": "TIMESTAMP",
-    "waited_seconds": "DOUBLE",
-    "next_position": "BIGINT",
-    "next_name": "STRING",
-    "final": "BOOLEAN",
-}
+COLUMNS = parse_columns(
+    "key STRING, reached INT, positions ARRAY<BIGINT>, first_time TIMESTAMP, last_time TIMESTAMP, "
+    "waited_seconds DOUBLE, next_position BIGINT, next_name STRING, final BOOLEAN"
+)
 
 
 @table_function(plan=_plan, columns=COLUMNS)

@@ -23,7 +23,7 @@ from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.kept_rows import read_kept_rows
 from patternlake.sql_ext.answering.stream_facts import facts_of
 from patternlake.sql_ext.calls.declaring import table_function
-from patternlake.sql_ext.declarations.declaration import Answer, schema_of
+from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.groups.request import GroupsReads, GroupsRequest, KeptGroups, check_request
@@ -84,14 +84,7 @@ def answer_from_events(
     return answer(lake, [gathered], found, by_portions, schema)
 
 
-COLUMNS = {
-    "key": "STRING",
-    "t_start": "BIGINT",
-    "t_first": "BIGINT",
-    "t_end": "BIGINT",
-    "probability": "DOUBLE",
-    "final": "BOOLEAN",
-}
+COLUMNS = parse_columns("key STRING, t_start BIGINT, t_first BIGINT, t_end BIGINT, probability DOUBLE, final BOOLEAN")
 
 
 @table_function(plan=_plan, columns=COLUMNS)

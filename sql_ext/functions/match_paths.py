@@ -15,7 +15,7 @@ from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.stream_facts import facts_of
 from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
 from patternlake.sql_ext.calls.declaring import Int32, table_function
-from patternlake.sql_ext.declarations.declaration import Answer, schema_of
+from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.paths.request import (
@@ -51,14 +51,9 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     return Answer(rows, lasting=not told)
 
 
-COLUMNS = {
-    "path": "ARRAY<STRING>",
-    "partitions": "BIGINT",
-    "occurrences": "BIGINT",
-    "share": "DOUBLE",
-    "seconds_p50": "DOUBLE",
-    "group": "STRING",
-}
+COLUMNS = parse_columns(
+    "path ARRAY<STRING>, partitions BIGINT, occurrences BIGINT, share DOUBLE, seconds_p50 DOUBLE, group STRING"
+)
 
 
 @table_function(plan=_plan, columns=COLUMNS)

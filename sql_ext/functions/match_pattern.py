@@ -29,7 +29,7 @@ from patternlake.sql_ext.answering.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
 from patternlake.sql_ext.answering.user_warnings import warn_user
 from patternlake.sql_ext.calls.declaring import table_function
-from patternlake.sql_ext.declarations.declaration import Answer
+from patternlake.sql_ext.declarations.declaration import Answer, parse_columns
 from patternlake.sql_ext.declarations.measured_rows import found_schema, names_found, with_measures
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.lakes.learning import from_tasks
@@ -197,17 +197,10 @@ def columns_of_answer(request: KleeneRequest) -> Mapping[str, str]:
     return {**COLUMNS, **MISSING} if request.partial else COLUMNS
 
 
-COLUMNS = {
-    "match_no": "BIGINT",
-    "key": "STRING",
-    "first_position": "BIGINT",
-    "last_position": "BIGINT",
-    "first_time": "TIMESTAMP",
-    "last_time": "TIMESTAMP",
-    "bindings": "MAP<STRING, ARRAY<BIGINT>>",
-    "final": "BOOLEAN",
-    "truncated": "BOOLEAN",
-}
+COLUMNS = parse_columns(
+    "match_no BIGINT, key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, "
+    "last_time TIMESTAMP, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, truncated BOOLEAN"
+)
 MISSING = {"missing": "STRING", "deadline": "TIMESTAMP"}
 """What rows have besides where near misses are among them."""
 

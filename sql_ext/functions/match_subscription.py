@@ -14,7 +14,7 @@ from patternlake.delta_tables.spark.measure_columns import check_names
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.kept_rows import read_kept_rows
 from patternlake.sql_ext.calls.declaring import table_function
-from patternlake.sql_ext.declarations.declaration import Answer
+from patternlake.sql_ext.declarations.declaration import Answer, parse_columns
 from patternlake.sql_ext.declarations.measured_rows import with_measures
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.patterns.bound_events import with_events
@@ -35,14 +35,10 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     return with_measures(with_events(lake, found, COLUMNS, reads.events, measures), COLUMNS, measures, lasting=True)
 
 
-COLUMNS = {
-    "key": "STRING",
-    "first_position": "BIGINT",
-    "last_position": "BIGINT",
-    "first_time": "TIMESTAMP",
-    "last_time": "TIMESTAMP",
-    "bindings": "MAP<STRING, ARRAY<BIGINT>>",
-}
+COLUMNS = parse_columns(
+    "key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, "
+    "bindings MAP<STRING, ARRAY<BIGINT>>"
+)
 
 
 @table_function(plan=_plan, columns=COLUMNS)

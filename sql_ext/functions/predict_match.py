@@ -16,7 +16,7 @@ from patternlake.delta_tables.reading.visibility import visible_rows
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, answer
 from patternlake.sql_ext.calls.declaring import table_function
-from patternlake.sql_ext.declarations.declaration import Answer, schema_of
+from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.machines.passing_time import rows_read, standing_rows
 from patternlake.udfs.machines.request import MOVE_NAMES, check_request, forecast
@@ -68,15 +68,10 @@ def _threshold(lake: Lake, judged: PublishedBatch | None, wanted: WantedPrecisio
     return threshold_for(wanted, judged, rows)
 
 
-COLUMNS = {
-    "key": "STRING",
-    "state": "STRING",
-    "bindings": "MAP<STRING, ARRAY<BIGINT>>",
-    "alpha": "DOUBLE",
-    "probability": "DOUBLE",
-    "trained_on": "BIGINT",
-    "is_best": "BOOLEAN",
-}
+COLUMNS = parse_columns(
+    "key STRING, state STRING, bindings MAP<STRING, ARRAY<BIGINT>>, alpha DOUBLE, probability DOUBLE, "
+    "trained_on BIGINT, is_best BOOLEAN"
+)
 
 
 @table_function(plan=_plan, columns=COLUMNS)

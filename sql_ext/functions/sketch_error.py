@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.sql_ext.answering.unseen import tell_unseen
 from patternlake.sql_ext.calls.declaring import Int32, table_function
-from patternlake.sql_ext.declarations.declaration import Answer
+from patternlake.sql_ext.declarations.declaration import Answer, parse_columns
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.sketches.sketch_descent import claims_to_expect, nodes_below, tops_hit
 from patternlake.udfs.limits import MAX_MATCHES
@@ -33,12 +33,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     return Answer(rows, lasting=not told)
 
 
-COLUMNS = {
-    "rows": "BIGINT",
-    "expected_false": "DOUBLE",
-    "any_false_bound": "DOUBLE",
-    "truncated": "BOOLEAN",
-}
+COLUMNS = parse_columns("rows BIGINT, expected_false DOUBLE, any_false_bound DOUBLE, truncated BOOLEAN")
 
 
 @table_function(plan=_plan, columns=COLUMNS)

@@ -17,6 +17,7 @@ from patternlake.delta_tables.gathering.gather import Gather
 from patternlake.delta_tables.reading.state_reader import Condition, StateReader, list_touched
 from patternlake.sql_ext.answering.answers import SPARSE, Dealt, by_tasks, leave_little
 from patternlake.sql_ext.answering.event_conditions import event_conditions, in_blocks
+from patternlake.sql_ext.declarations.declaration import parse_columns
 from patternlake.sql_ext.declarations.measured_rows import found_schema
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.sql_ext.sketches.sketch_descent import Place, descend, shown_in
@@ -44,19 +45,11 @@ _BESIDE = 2
 """So many times the sketch's bytes are read where it is asked, about: the events that it names have to be read besides.
 Measured for four rare names of 10^7 events: 38 MB of events take 0.55 times what 34 MB of a sketch and these do."""
 _ALWAYS = ("position", "time", "name")
-COLUMNS = {
-    "match_no": "BIGINT",
-    "key": "STRING",
-    "first_position": "BIGINT",
-    "last_position": "BIGINT",
-    "first_time": "TIMESTAMP",
-    "last_time": "TIMESTAMP",
-    "steps": "ARRAY<STRUCT<operand: STRING, from_position: BIGINT, to_position: BIGINT>>",
-    "level": "INT",
-    "exact": "BOOLEAN",
-    "fp_bound": "DOUBLE",
-    "truncated": "BOOLEAN",
-}
+COLUMNS = parse_columns(
+    "match_no BIGINT, key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, "
+    "last_time TIMESTAMP, steps ARRAY<STRUCT<operand: STRING, from_position: BIGINT, to_position: BIGINT>>, "
+    "level INT, exact BOOLEAN, fp_bound DOUBLE, truncated BOOLEAN"
+)
 """Of the rows of `match_seq`, by name: their Spark types."""
 
 
