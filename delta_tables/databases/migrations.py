@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
@@ -40,13 +41,6 @@ def _smaller_blocks(database: Database) -> None:
     """Version 2: a block of `events` is 2^17 positions; it was 2^20."""
     block = "CAST(shiftright(position - 1, 17) AS INT)"
     database.spark.sql(f"UPDATE {database.log('events')} SET block = {block} WHERE block <> {block}")
-
-
-def _described_attributes(database: Database) -> None:
-    """Version 3: `event_statistics` tells how the values of attributes lie."""
-    table = database.log("event_statistics")
-    if "attributes" not in database.table("event_statistics").columns:
-        database.spark.sql(f"ALTER TABLE {table} ADD COLUMNS (attributes {ATTRIBUTES})")
 
 
 def _given_numbers(database: Database) -> None:
@@ -79,55 +73,6 @@ def _given_numbers(database: Database) -> None:
         )
 
 
-def _event_ids(database: Database) -> None:
-    """Version 5: `events` keeps what repeats are known by."""
-    if "event_id" not in database.table("events").columns:
-        database.spark.sql(f"ALTER TABLE {database.log('events')} ADD COLUMNS (event_id STRING)")
-
-
-def _ages(database: Database) -> None:
-    """Version 6: moves are counted between states of whole subscriptions, with how much of their deadlines was gone."""
-    added = {
-        "machine_transitions": {
-            "left_state": "STRING", "age": "INT", "following_state": "STRING", "following_age": "INT",
-        },
-        "machine_instances": {"age": "INT"},
-    }  # fmt: skip
-    for name, columns in added.items():
-        there = database.table(name).columns
-        missing = ", ".join(f"{column} {type_}" for column, type_ in columns.items() if column not in there)
-        if missing:
-            database.spark.sql(f"ALTER TABLE {database.log(name)} ADD COLUMNS ({missing})")
-
-
-def _alerts(database: Database) -> None:
-    """Version 7: `forecasts`, `alerts` and `alert_deliveries`, which are there by now; older tables stay as they are.
-
-    A PatternLake that knows no alerts would maintain such a database without them.
-    """
-
-
-def _kept_patterns(database: Database) -> None:
-    """Version 8: `pattern_state` and `pattern_matches`, which are there by now; older tables stay as they are.
-
-    A PatternLake that knows no kept patterns would maintain such a database without them.
-    """
-
-
-def _observed_selectivities(database: Database) -> None:
-    """Version 9: `observed_selectivities`, which is there by now; older tables stay as they are.
-
-    A PatternLake that does not know it would never make it smaller.
-    """
-
-
-def _kept_anew(database: Database) -> None:
-    """Version 10: a batch of a kept pattern may write anew all that it keeps; tables stay as they are.
-
-    A PatternLake that does not know it would count what was kept before as well.
-    """
-
-
 def _bound_operands(database: Database) -> None:
     """Version 11: in `pattern_matches` the operands that bind the positions are called so; they were takers."""
     table = TABLES["pattern_matches"]
@@ -137,42 +82,6 @@ def _bound_operands(database: Database) -> None:
         # In one commit: Delta changes no name of a column in place but for readers of a later version of its protocol.
         written = rows.withColumnRenamed("takers", "operands").write.format("delta").mode("overwrite")
         written.option("overwriteSchema", "true").partitionBy(*table.partitions).save(place)
-
-
-def _stored_aggregates(database: Database) -> None:
-    """Version 12: `values` of `pattern_matches` held aggregates, those of other matches at times; tables stay as they
-    are, since no answer shows these any more.
-
-    What MEASURES read now stands there, which no query of that time had.
-    """
-
-
-def _recorded_versions(database: Database) -> None:
-    """Version 13: publications record the versions of the tables that they rest on; those that are there, none."""
-    if "versions" not in database.table("publications").columns:
-        database.spark.sql(f"ALTER TABLE {database.log('publications')} ADD COLUMNS (versions STRING)")
-
-
-def _waits(database: Database) -> None:
-    """Version 14: `machine_instances` tells of a partition when it began; its pace depends on that.
-
-    Moves are counted by what is left of deadlines at the event, and open waits are counted, so `predict` takes the
-    events of all subscriptions anew; until then, forecasts ask for it.
-    """
-    if "first_time" not in database.table("machine_instances").columns:
-        database.spark.sql(f"ALTER TABLE {database.log('machine_instances')} ADD COLUMNS (first_time TIMESTAMP)")
-
-
-def _quiet_alerts(database: Database) -> None:
-    """Version 15: alerts count what was held back, which `held_alerts` has; it is there by now.
-
-    Forecasts that were told by now have no time, and hold nothing back.
-    """
-    there = database.table("alerts").columns
-    added = {"watermark": "TIMESTAMP", "held_back": "BIGINT"}
-    missing = ", ".join(f"{column} {type_}" for column, type_ in added.items() if column not in there)
-    if missing:
-        database.spark.sql(f"ALTER TABLE {database.log('alerts')} ADD COLUMNS ({missing})")
 
 
 def _typed_attributes(database: Database) -> None:
@@ -196,30 +105,63 @@ def _typed_attributes(database: Database) -> None:
     written.option("overwriteSchema", "true").partitionBy(*table.partitions).save(place)
 
 
-def _merged_blocks(database: Database) -> None:
-    """Version 17: files of `events` may hold the positions of several blocks, of which the column tells the first.
+def _add_columns(added: Mapping[str, Mapping[str, str]], database: Database) -> None:
+    """Add columns to tables: by table, name to type. Those that are there stay as they are."""
+    for table, columns in added.items():
+        there = database.table(table).columns
+        missing = ", ".join(f"{column} {type_}" for column, type_ in columns.items() if column not in there)
+        if missing:
+            database.spark.sql(f"ALTER TABLE {database.log(table)} ADD COLUMNS ({missing})")
 
-    Nothing changes but what readers of former versions would miss: they look for positions by their block.
-    """
+
+def _keep(database: Database) -> None:
+    """Leave tables as they are: new ones are there by now, and the version alone keeps older PatternLakes away."""
 
 
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
-    3: _described_attributes,
+    # How the values of attributes lie.
+    3: partial(_add_columns, {"event_statistics": {"attributes": ATTRIBUTES}}),
     4: _given_numbers,
-    5: _event_ids,
-    6: _ages,
-    7: _alerts,
-    8: _kept_patterns,
-    9: _observed_selectivities,
-    10: _kept_anew,
+    # What repeats are known by.
+    5: partial(_add_columns, {"events": {"event_id": "STRING"}}),
+    # Moves are counted between states of whole subscriptions, with how much of their deadlines was gone.
+    6: partial(
+        _add_columns,
+        {
+            "machine_transitions": {
+                "left_state": "STRING",
+                "age": "INT",
+                "following_state": "STRING",
+                "following_age": "INT",
+            },
+            "machine_instances": {"age": "INT"},
+        },
+    ),
+    # `forecasts`, `alerts` and `alert_deliveries`: who knows no alerts would maintain the database without them.
+    7: _keep,
+    # `pattern_state` and `pattern_matches`: who knows no kept patterns would maintain the database without them.
+    8: _keep,
+    # `observed_selectivities`: who does not know it would never make it smaller.
+    9: _keep,
+    # A batch of a kept pattern may write anew all that it keeps: who does not know would count the former as well.
+    10: _keep,
     11: _bound_operands,
-    12: _stored_aggregates,
-    13: _recorded_versions,
-    14: _waits,
-    15: _quiet_alerts,
+    # `values` of `pattern_matches` held aggregates, those of other matches at times. No answer shows these any more:
+    # what MEASURES read now stands there, which no query of that time had.
+    12: _keep,
+    # The versions of the tables that a publication rests on; publications that are there record none.
+    13: partial(_add_columns, {"publications": {"versions": "STRING"}}),
+    # When a partition began: its pace depends on that. Moves are counted by what is left of deadlines at the event, and
+    # open waits are counted, so `predict` takes the events of all subscriptions anew; until then, forecasts ask for it.
+    14: partial(_add_columns, {"machine_instances": {"first_time": "TIMESTAMP"}}),
+    # Alerts count what was held back, which the new table `held_alerts` has. Forecasts that were told by now have no
+    # time, and hold nothing back.
+    15: partial(_add_columns, {"alerts": {"watermark": "TIMESTAMP", "held_back": "BIGINT"}}),
     16: _typed_attributes,
-    17: _merged_blocks,
+    # Files of `events` may hold the positions of several blocks, of which the column tells the first: readers of former
+    # versions look for positions by their block, and would miss them.
+    17: _keep,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 
