@@ -39,39 +39,7 @@ def enable(
 ) -> SparkSession:
     """Open a database and register the SQL functions over its tables; idempotent.
 
-    Parameters
-    ----------
-    spark
-        A Delta-ready session, not one of Spark Connect.
-    database
-        Name under which the views are registered; the tables are, under ``<database>_internal``. It becomes the
-        current database, unless another was chosen: one that is neither ``default`` nor the database that was enabled
-        before.
-    location
-        Folder or object-store path of the tables; None: the catalog's own place.
-    create
-        Make an empty database without a warning where there is none.
-    storage_options
-        Of the object store, as delta-rs takes them: for what is read without Spark, and for Spark where its own
-        settings say nothing. Left out, they follow from Spark's settings (``fs.s3a.…``, ``fs.azure.…``, ``fs.gs.…``)
-        and the environment.
-
-    Returns
-    -------
-    SparkSession
-        The same session.
-
-    Raises
-    ------
-    StateError
-        The session is one of Spark Connect, its workers cannot run PatternLake, or the database is newer than this
-        code or registered at another location.
-
-    Warns
-    -----
-    UserWarning
-        There was no database and an empty one was made; the functions answered from another one until now; or another
-        database stays the current one.
+    Parameters, results, errors and warnings: as of `patternlake.enable`.
     """
     workers.check(spark)
     db = open_database(spark, database, location, storage_options)

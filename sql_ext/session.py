@@ -34,33 +34,7 @@ def session(
 ) -> SparkSession:
     """Start a local session with Delta and PatternLake's SQL functions.
 
-    Parameters
-    ----------
-    location
-        Folder (or object-store path) that holds the state; None: the catalog's own place.
-    master
-        Spark's master URL.
-    database
-        Name under which the views are registered; it becomes the current database. None: no database is opened
-        and no function is registered.
-    create
-        Make an empty database without a warning where there is none.
-    settings
-        Further Spark settings; they win over PatternLake's own.
-    storage_options
-        As for `enable`.
-
-    Returns
-    -------
-    SparkSession
-        The session. If one is already active, it is enabled without changing its settings.
-
-    Raises
-    ------
-    ArgumentError
-        There is a location and no database.
-    StateError
-        Spark could not start, Delta's jars could not be had, or as for `enable`.
+    Parameters, results and errors: as of `patternlake.session`.
     """
     from patternlake.sql_ext.enabling import enable
 

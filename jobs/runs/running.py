@@ -46,49 +46,7 @@ def run(
 ) -> list[Summary]:
     """Run jobs on everything that is configured for them, or on one object.
 
-    You can call it at any time. It goes on where the last run ended, and completes a run that died. After an error no
-    further job begins; jobs that are running finish, and what was published stays.
-
-    Parameters
-    ----------
-    spark
-        A Delta-ready session, not one of Spark Connect.
-    configuration
-        The configuration, or its file.
-    job
-        A name of `JOBS`, several of them, or ``all``: every job. Those run first whose results others read, and
-        maintenance last. Maintenance is part of ``all`` because ``all`` is what a scheduler calls: were it left out, a
-        database that follows the sample schedules would grow for ever.
-    object
-        Only this object.
-    rebuild
-        Start the objects anew, under the configuration as it is now; the former state stays readable by `as_of`
-        until maintenance forgets it.
-    backfill
-        ``FROM..TO``: `ingest` takes in the late rows of this span, too, as if they had come in time; what is kept of
-        their streams is made anew.
-    progress
-        Hears of every object, in the thread that calls; by default, the output of the cell in a notebook, and
-        elsewhere the log.
-    side_by_side
-        How many jobs of different objects may run at once; 1: one after another. None: half as many as there are
-        cores, 4 at the most.
-
-    Returns
-    -------
-    list of Summary
-        One per job and object, in the order of the run.
-
-    Raises
-    ------
-    ConfigurationError
-        The file has problems, one line each.
-    ArgumentError
-        There is no such job or object, the job has nothing to rebuild, `backfill` is no span or goes with `rebuild` or
-        without `ingest`, or `side_by_side` is not 1 or more.
-    PatternLakeError
-        From a job: of its own class, with the job's and the object's name in the message. Where several have failed,
-        the first of them in the order of the run; the log, at level ERROR, has the others.
+    Parameters, results and errors: as of `patternlake.run`.
     """
     sides.check(side_by_side)
     if not isinstance(rebuild, bool):

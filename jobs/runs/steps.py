@@ -15,6 +15,7 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.nearest_names import did_you_mean
 
 ALL = "all"
+"""Every job, maintenance too: it is what a scheduler calls, whose database would grow for ever without."""
 
 _How = TypeVar("_How", bool, str)
 

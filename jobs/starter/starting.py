@@ -49,12 +49,8 @@ def init(
 ) -> tuple[Starter, str]:
     """Guess a first configuration and write it.
 
-    Parameters
-    ----------
-    spark, table, files, file, stream, format, everything
-        As of `guess_columns`.
-    lake
-        Name and location of the database that the session's functions answer from; None: there is none.
+    Parameters and errors: as of `patternlake.init`; `lake` is name and location of the database that the session's
+    functions answer from, or None.
 
     Returns
     -------
@@ -62,20 +58,13 @@ def init(
         What was guessed.
     str
         The text, which is a configuration; it stands in the file, too, if one is given.
-
-    Raises
-    ------
-    ArgumentError
-        Not one of table and files is given, the format is none of files, or the file is there already.
-    SourceError
-        As of `guess_columns`.
     """
     if (table is None) == (files is None):
         raise ArgumentError("table, or files: one of the two says where rows come from")
     if format is not None and (files is None or format not in FORMATS):
         raise ArgumentError(f"format {format!r}: files have one of the formats {', '.join(FORMATS)}")
     refuse_file(file)
-    found = guess_columns(
+    found = _guess_columns(
         spark, table=table, files=files, format=format, stream=stream, file=file, everything=everything
     )
     if lake is not None:
@@ -114,7 +103,7 @@ def refuse_file(file: Path | None) -> None:
         )
 
 
-def guess_columns(
+def _guess_columns(
     spark: SparkSession,
     *,
     table: str | None = None,
@@ -124,33 +113,7 @@ def guess_columns(
     file: Path | None = None,
     everything: bool = False,
 ) -> Starter:
-    """Look at a source and guess what its columns mean.
-
-    Parameters
-    ----------
-    spark
-        A session that is ready for Delta, not one of Spark Connect.
-    table, files
-        The source: a Delta table's name, or a folder or pattern of files; one of the two.
-    format
-        Of files; None: told from their names.
-    stream
-        The stream's name; None: the table's, the folder's or the one file's.
-    file
-        The configuration's file, which is not written here; None: none.
-    everything
-        Look at all files, however large they are; of a table all rows are looked at.
-
-    Returns
-    -------
-    Starter
-        What `text.as_yaml` writes.
-
-    Raises
-    ------
-    SourceError
-        The source is missing, is none, has nothing yet, or cannot be read.
-    """
+    """Look at a source and guess what its columns mean, given arguments as of `init`."""
     with own_session(spark, READING) as own:
         found = table_source(own, table) if table is not None else file_source(own, files or "", format)
         if stream is not None:

@@ -123,7 +123,7 @@ def session(
     patternlake.udfs.errors.ArgumentError
         There is a location and no database.
     patternlake.udfs.errors.StateError
-        Spark could not start, or as for `enable`.
+        Spark could not start, Delta's jars could not be had, or as for `enable`.
     """
     from patternlake.sql_ext.session import session as start
 
@@ -145,9 +145,10 @@ def enable(
     spark
         A classic session that is ready for Delta; not one of Spark Connect.
     database
-        Name under which the views are registered; or a configuration or its file (a path, or a text that ends
-        in ``.yaml`` or ``.yml``), whose database and location are taken, as `run` takes them. It becomes the current
-        database, unless another than ``default`` was chosen.
+        Name under which the views are registered; the tables are, under ``<database>_internal``. Or a configuration or
+        its file (a path, or a text that ends in ``.yaml`` or ``.yml``), whose database and location are taken, as `run`
+        takes them. It becomes the current database, unless another was chosen: one that is neither ``default`` nor the
+        database that was enabled before.
     location
         Folder or object-store path of the tables; None: the catalog's own place, or the configuration's.
     create
@@ -208,11 +209,11 @@ def init(
     file
         The file to write, which must not be there yet; None: none is written.
     stream
-        The stream's name; None: the table's or the folder's.
+        The stream's name; None: the table's, the folder's or the one file's.
     format
         Of files: csv, json, parquet or xes; None: told from their names.
     everything
-        Look at all files, not only at 256 MB of them.
+        Look at all files, not only at 256 MB of them; of a table all rows are looked at anyway.
 
     Returns
     -------
@@ -315,7 +316,8 @@ def run(
     object
         Only the object of this name.
     rebuild
-        Start the objects anew, under the configuration as it is.
+        Start the objects anew, under the configuration as it is; `as_of` still reads the former state until `maintain`
+        forgets it.
     backfill
         ``FROM..TO``, as in ``2024-01-01..2024-02-01``: `ingest` takes in late rows of these times, too, whatever the
         lateness; what is kept of their streams is made anew.
