@@ -59,19 +59,8 @@ def alerts(
 ) -> Summary:
     """Tell what was published since this alert was told last, and deliver what waits for it.
 
-    Parameters
-    ----------
-    db
-        The open database.
-    name
-        The alert.
-    configuration
-        Its section under `alerts`.
-    stream
-        The stream whose events it goes back to.
-    rebuild
-        Tell all again that is published, with the configuration as it is now. What has been delivered is not delivered
-        again.
+    Parameters are as of `runs.steps.Job.work`; `stream` is the one whose events the alert goes back to. A rebuild tells
+    all again that is published, and delivers nothing again.
 
     Raises
     ------

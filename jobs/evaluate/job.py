@@ -72,18 +72,8 @@ def evaluate(
 ) -> Summary:
     """Judge the forecasts of the subscriptions to a stream.
 
-    Parameters
-    ----------
-    db
-        The open database.
-    name
-        The stream.
-    subscriptions
-        All subscriptions to it, by name.
-    configuration
-        Ranges of events, lookaheads and thresholds.
-    rebuild
-        Start anew.
+    Parameters are as of `runs.steps.Job.work`, with all subscriptions to the stream by name beside the configuration of
+    ranges, lookaheads and thresholds.
 
     Raises
     ------

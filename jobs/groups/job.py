@@ -50,16 +50,7 @@ _OPEN = (Condition("closed", "=", False),)
 def groups(db: Database, name: str, configuration: GroupConfiguration, *, rebuild: bool = False) -> Summary:
     """Bring the groups of a query up to its stream's last published event.
 
-    Parameters
-    ----------
-    db
-        The open database.
-    name
-        The query.
-    configuration
-        Its section under `groups`.
-    rebuild
-        Start anew, with the query as it is now.
+    Parameters are as of `runs.steps.Job.work`.
 
     Raises
     ------

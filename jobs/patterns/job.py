@@ -62,16 +62,7 @@ events in most partitions: 14 ms more to write, where to close what they replace
 def patterns(db: Database, name: str, configuration: PatternConfiguration, *, rebuild: bool = False) -> Summary:
     """Bring the matches of a pattern up to its stream's last published event.
 
-    Parameters
-    ----------
-    db
-        The open database.
-    name
-        The pattern.
-    configuration
-        Its section under `patterns`.
-    rebuild
-        Start anew, with the pattern as it is now.
+    Parameters are as of `runs.steps.Job.work`.
 
     Raises
     ------

@@ -83,18 +83,8 @@ def predict(
 ) -> Summary:
     """Bring the subscriptions to a stream up to its last published event that is settled.
 
-    Parameters
-    ----------
-    db
-        The open database.
-    name
-        The stream.
-    subscriptions
-        All subscriptions to it, by name.
-    kept_forecasts
-        Of the subscriptions whose forecasts are kept, the probability that a forecast must exceed for it.
-    rebuild
-        Start anew.
+    Parameters are as of `runs.steps.Job.work`, with all subscriptions to the stream by name. `kept_forecasts` has, of
+    those whose forecasts are kept, the probability that a forecast must exceed for it.
 
     Raises
     ------

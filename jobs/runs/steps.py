@@ -29,7 +29,9 @@ class Job:
     objects
         Names of what it works on, given the configuration.
     work
-        Takes one object further: database, object, configuration, rebuild → summary.
+        Takes one object further: database, object, configuration, rebuild → summary. The job's own function is given
+        the open database, the object's name, its section of the configuration, and whether to start anew, with the
+        configuration as it is now.
     maintains
         Whether the job publishes state of its own, which can be rebuilt and has a status.
     finish
@@ -169,22 +171,6 @@ def _tidy(database: Database, names: Sequence[str]) -> None:
     tidy_files(database, names)
 
 
-def _stream_of_trend(configuration: Configuration, name: str) -> str:
-    return configuration.trends[name].stream
-
-
-def _stream_of_group(configuration: Configuration, name: str) -> str:
-    return configuration.groups[name].stream
-
-
-def _stream_of_pattern(configuration: Configuration, name: str) -> str:
-    return configuration.patterns[name].stream
-
-
-def _stream_of_alert(configuration: Configuration, name: str) -> str:
-    return configuration.stream_of_alert(name)
-
-
 def _read_by_ingest(configuration: Configuration, name: str) -> tuple[str, str] | None:
     emitted = configuration.emitted(name)
     return None if emitted is None else ("predict", emitted.stream)
@@ -196,15 +182,17 @@ def _read_by_alert(configuration: Configuration, name: str) -> tuple[str, str]:
 
 
 JOBS: dict[str, Job] = {
-    "ingest": Job(lambda configuration: configuration.streams, _ingest, backfill=_backfill, reads=_read_by_ingest),
-    "sketch": Job(lambda configuration: configuration.sketches, _sketch),
-    "trends": Job(lambda configuration: configuration.trends, _trends, stream=_stream_of_trend),
-    "groups": Job(lambda configuration: configuration.groups, _groups, stream=_stream_of_group),
-    "patterns": Job(lambda configuration: configuration.patterns, _patterns, stream=_stream_of_pattern),
-    "predict": Job(lambda configuration: configuration.watched, _predict),
-    "alerts": Job(lambda configuration: configuration.alerts, _alerts, stream=_stream_of_alert, reads=_read_by_alert),
-    "evaluate": Job(lambda configuration: configuration.subscribed if configuration.evaluate else (), _evaluate),
-    "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False, finish=_tidy),
+    "ingest": Job(lambda config: config.streams, _ingest, backfill=_backfill, reads=_read_by_ingest),
+    "sketch": Job(lambda config: config.sketches, _sketch),
+    "trends": Job(lambda config: config.trends, _trends, stream=lambda config, name: config.trends[name].stream),
+    "groups": Job(lambda config: config.groups, _groups, stream=lambda config, name: config.groups[name].stream),
+    "patterns": Job(
+        lambda config: config.patterns, _patterns, stream=lambda config, name: config.patterns[name].stream
+    ),
+    "predict": Job(lambda config: config.watched, _predict),
+    "alerts": Job(lambda config: config.alerts, _alerts, stream=Configuration.stream_of_alert, reads=_read_by_alert),
+    "evaluate": Job(lambda config: config.subscribed if config.evaluate else (), _evaluate),
+    "maintain": Job(lambda config: config.streams, _maintain, maintains=False, finish=_tidy),
 }
 """Jobs by name, in the order in which they depend on each other."""
 

@@ -60,16 +60,7 @@ class Plan:
 def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebuild: bool = False) -> Summary:
     """Bring the sketch of stream `name` up to the stream's last published event.
 
-    Parameters
-    ----------
-    db
-        The open database.
-    name
-        The stream; it must have been ingested.
-    configuration
-        Its section under `sketches`.
-    rebuild
-        Build all segments anew, with the configuration as it is now.
+    Parameters are as of `runs.steps.Job.work`.
 
     Raises
     ------

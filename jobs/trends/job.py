@@ -43,16 +43,7 @@ _NOTHING = {"vertices": 0, "lowest_pane": None, "highest_pane": None}
 def trends(db: Database, name: str, configuration: TrendConfiguration, *, rebuild: bool = False) -> Summary:
     """Bring the graph of a trend query up to its stream's last published event.
 
-    Parameters
-    ----------
-    db
-        The open database.
-    name
-        The query.
-    configuration
-        Its section under `trends`.
-    rebuild
-        Start anew, with the query as it is now.
+    Parameters are as of `runs.steps.Job.work`.
 
     Raises
     ------
