@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from patternlake.delta_tables.committing.database import Database
 
 
-_INTEGERS = {"INT": pa.int32(), "BIGINT": pa.int64()}
-
-
 @dataclass
 class BatchRows:
     """What a batch may do to the tables between its intent and its publication."""
@@ -321,10 +318,10 @@ class BatchRows:
 
     def _marked(self, table: str, rows: pa.Table) -> pa.Table:
         """Rows with the columns that say whose they are."""
-        types = {column.name: column.type for column in TABLES[table].columns}
+        columns = {column.name: column for column in TABLES[table].columns}
         for name, value in self._values(table).items():
-            if name in types and name not in rows.column_names:
-                mark = pa.scalar(value, _INTEGERS[types[name]])
+            if name in columns and name not in rows.column_names:
+                mark = pa.scalar(value, columns[name].arrow)
                 rows = rows.append_column(name, pa.repeat(mark, rows.num_rows))
         return rows
 

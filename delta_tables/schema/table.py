@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from patternlake.delta_tables.schema.layout import Layout
 from patternlake.delta_tables.schema.names import log_name
 from patternlake.delta_tables.schema.quoting import identifier, literal
@@ -21,6 +23,19 @@ LogName = Callable[[str], str]
 """Maps a table's plain name to the quoted name of its Delta table."""
 
 
+_ARROW = {
+    "STRING": pa.string(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"),
+    "ARRAY<STRING>": pa.list_(pa.string()),
+    "MAP<STRING,STRING>": pa.map_(pa.string(), pa.string()),
+}
+"""Arrow's types of the columns that the driver makes, by DDL."""
+
+
 @dataclass(frozen=True)
 class Column:
     """One column: its name, its Spark type as DDL, and what it means."""
@@ -28,6 +43,11 @@ class Column:
     name: str
     type: str
     comment: str
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """Arrow's type for it."""
+        return _ARROW[self.type.replace(" ", "")]
 
 
 @dataclass(frozen=True)
@@ -94,6 +114,12 @@ class Table:
     def column_names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def unmarked(self) -> pa.Schema:
+        """The columns in order, as Arrow, without those that say whose rows they are."""
+        marks = (self.object_column, "stream_id", "from_batch", "to_batch", "batch_id")
+        return pa.schema([(column.name, column.arrow) for column in self.columns if column.name not in marks])
 
     @property
     def columns_text(self) -> str:

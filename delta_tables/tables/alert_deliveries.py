@@ -60,10 +60,6 @@ TABLE = Table(
     direct=True,
 )
 
-_TYPES = {
-    "INT": pa.int32(), "STRING": pa.string(), "TIMESTAMP": pa.timestamp("us", "UTC"), "BOOLEAN": pa.bool_(),
-}  # fmt: skip
-
 
 def delivered_text(log: LogName) -> str:
     """Write SQL for how deliveries stand: alert_number, alert_id, attempts, tried_at, delivered_at, dead_letter."""
@@ -125,8 +121,8 @@ class AlertDeliveries:
                     timestamps.to_micros(row[column.name]) if column.type == "TIMESTAMP" else row[column.name]
                     for row in given
                 ],
-                pa.int64() if column.type == "TIMESTAMP" else _TYPES[column.type],
-            ).cast(_TYPES[column.type])
+                pa.int64() if column.type == "TIMESTAMP" else column.arrow,
+            ).cast(column.arrow)
             for column in TABLE.columns
         }
         rows = FewRows(pa.table(columns), database)

@@ -77,16 +77,7 @@ TABLE = Table(
     seen="stream predicate given share:DOUBLE judged:DOUBLE observed_at:TIMESTAMP",
 )
 
-_SCHEMA = pa.schema(
-    [
-        ("stream_id", pa.int32()),
-        ("predicate", pa.string()),
-        ("given", pa.string()),
-        ("judged", pa.float64()),
-        ("held", pa.float64()),
-        ("observed_at", pa.timestamp("us", "UTC")),
-    ]
-)
+_SCHEMA = pa.schema([(column.name, column.arrow) for column in TABLE.columns])
 
 Observations = Mapping[tuple[int, JudgedCondition], Observation]
 """By number of a stream, and condition."""

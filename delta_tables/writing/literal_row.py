@@ -15,15 +15,6 @@ from patternlake.delta_tables.writing.arrow_rows import FewRows
 if TYPE_CHECKING:
     from patternlake.delta_tables.committing.database import Database
 
-_TYPES = {
-    "STRING": pa.string(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "TIMESTAMP": pa.timestamp("us", "UTC"),
-    "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
-}
-
 
 def literal_row(database: Database, table: Table, values: Mapping[str, Any]) -> FewRows:
     """Build one row, typed as the table is.
@@ -35,7 +26,7 @@ def literal_row(database: Database, table: Table, values: Mapping[str, Any]) -> 
     values
         One value per column of the table: None, texts, numbers, moments, and mappings of texts.
     """
-    columns = {column.name: _value(values[column.name], _TYPES[column.type]) for column in table.columns}
+    columns = {column.name: _value(values[column.name], column.arrow) for column in table.columns}
     return FewRows(pa.table(columns), database)
 
 

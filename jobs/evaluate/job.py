@@ -20,6 +20,7 @@ from patternlake.delta_tables.batches import phases
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.reading.state_reader import between
 from patternlake.delta_tables.schema import timestamps
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.writing.arrow_rows import of_tuples
 from patternlake.jobs.batches import few
@@ -45,20 +46,6 @@ logger = logging.getLogger(__name__)
 
 JOB = "evaluate"
 TABLE = "forecast_evaluation"
-_SCHEMA = pa.schema(
-    [
-        ("subscription", pa.string()),
-        ("lookahead", pa.int32()),
-        ("kind", pa.string()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("forecasts", pa.int64()),
-        ("hits", pa.int64()),
-        ("all_hits", pa.int64()),
-        ("mean_probability", pa.float64()),
-        ("brier", pa.float64()),
-    ]
-)
 
 
 @in_own_session
@@ -149,7 +136,7 @@ class _Judge:
             shaped = (np.zeros(shape) if judged is None else judged.totals.counted).reshape(shape)
             for name, own in zip(group.names, shaped, strict=True):
                 rows += [(name, *astuple(verdict)) for verdict in verdicts(own, lookaheads, thresholds)]
-        batch.append(TABLE, of_tuples(rows, _SCHEMA))
+        batch.append(TABLE, of_tuples(rows, TABLES[TABLE].unmarked))
         if self.last is not None:
             batch.close_rows(TABLE, [])
         return batch.publish(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.writing.arrow_rows import of_tuples
 from patternlake.udfs.machines.forecasts.passage import DEAD
 from patternlake.udfs.machines.forecasts.totals import counts_of
@@ -16,42 +17,6 @@ from patternlake.udfs.machines.request import DEAD_NAME
 
 MoveKey = tuple[str, str, int, str, int]
 """Subscription, state, age, next state, its age."""
-
-
-_TEXTS = pa.list_(pa.string())
-_SUBSCRIPTIONS = pa.schema(
-    [
-        ("subscription", pa.string()),
-        ("lookahead", pa.int32()),
-        ("threshold", pa.float64()),
-        ("smoothing", pa.float64()),
-        ("decay", pa.float64()),
-        ("operands", _TEXTS),
-        ("partitioned_by", _TEXTS),
-        ("query", pa.string()),
-        ("params", pa.map_(pa.string(), pa.string())),
-    ]
-)
-_STATES = pa.schema(
-    [
-        ("subscription", pa.string()),
-        ("state_id", pa.string()),
-        ("state", pa.string()),
-        ("waits", pa.bool_()),
-        ("completes", pa.bool_()),
-        ("operands", _TEXTS),
-    ]
-)
-_MOVES = pa.schema(
-    [
-        ("subscription", pa.string()),
-        ("left_state", pa.string()),
-        ("age", pa.int32()),
-        ("following_state", pa.string()),
-        ("following_age", pa.int32()),
-        ("moves", pa.float64()),
-    ]
-)
 
 
 def subscription_rows(entries: Mapping[str, Any], groups: Sequence[Group]) -> pa.Table:
@@ -71,7 +36,7 @@ def subscription_rows(entries: Mapping[str, Any], groups: Sequence[Group]) -> pa
         )
         for name, entry in entries.items()
     ]
-    return of_tuples(rows, _SUBSCRIPTIONS)
+    return of_tuples(rows, TABLES["subscriptions"].unmarked)
 
 
 def state_rows(groups: Sequence[Group]) -> pa.Table:
@@ -86,7 +51,7 @@ def state_rows(groups: Sequence[Group]) -> pa.Table:
                 rows.append(
                     (name, graph.ids[state], state_name(one.master, composite_state), graph.waits[state], ends, bound)
                 )
-    return of_tuples(rows, _STATES)
+    return of_tuples(rows, TABLES["machine_states"].unmarked)
 
 
 def move_rows(former: Mapping[MoveKey, float], groups: Sequence[Group], totals: Sequence[Any]) -> pa.Table:
@@ -112,4 +77,4 @@ def move_rows(former: Mapping[MoveKey, float], groups: Sequence[Group], totals: 
                     following = DEAD_NAME if after == DEAD else state_name(chain, after[0])
                     key = name, state_name(chain, composite_state), age, following, after[1]
                     found[key] = found.get(key, 0.0) + count
-    return of_tuples([(*key, moves) for key, moves in found.items()], _MOVES)
+    return of_tuples([(*key, moves) for key, moves in found.items()], TABLES["machine_transitions"].unmarked)
