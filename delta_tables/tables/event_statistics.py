@@ -21,6 +21,7 @@ from patternlake.delta_tables.schema.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.writing import direct_rewriting, writes
 from patternlake.delta_tables.writing.arrow_rows import FewRows
+from patternlake.delta_tables.writing.row_files import add_marks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -102,15 +103,7 @@ class EventStatisticsWriter:
         assert self._database.direct is not None
         schema = self._database.direct.schema(TABLE.name)
         same = {"stream_id": publication.stream_id, "batch_id": publication.batch_id, "events": 0}
-        columns = {
-            field.name: (
-                attributes[field.name].cast(field.type)
-                if field.name in attributes.column_names
-                else pa.chunked_array([pa.repeat(pa.scalar(same.get(field.name), field.type), attributes.num_rows)])
-            )
-            for field in schema
-        }
-        rows = FewRows(pa.table(columns), self._database)
+        rows = FewRows(add_marks(attributes, schema, same), self._database)
         where = [Condition("stream_id", "=", publication.stream_id), Condition("batch_id", "=", publication.batch_id)]
 
         def replace(given: TableFolder) -> bool:
