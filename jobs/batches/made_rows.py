@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -31,21 +30,8 @@ _READING = {"spark.sql.execution.arrow.maxBytesPerBatch": str(4 * _CHUNK_BYTES)}
 """Settings under which Spark hands kept blobs to tasks: some at a time."""
 
 
-class MadeRows(Protocol):
-    """Rows with a column ``kind``."""
-
-    def counts(self) -> dict[str, int]:
-        """How many rows there are by kind."""
-
-    def read(self, kind: str, columns: Sequence[str]) -> pa.Table:
-        """The rows of one kind, brought into this process."""
-
-    def of(self, kinds: Sequence[str], columns: Sequence[str]) -> pa.Table | TaskRows:
-        """The rows of some kinds, for `Batch.append`."""
-
-
 class HeldRows:
-    """Rows that the driver holds.
+    """Rows with a column ``kind``, which the driver holds.
 
     Parameters
     ----------
@@ -57,21 +43,21 @@ class HeldRows:
         self._rows = rows
 
     def counts(self) -> dict[str, int]:
-        """As `MadeRows` has it."""
+        """How many rows there are by kind."""
         return {row["values"]: row["counts"] for row in self._rows[KIND].value_counts().to_pylist()}
 
     def read(self, kind: str, columns: Sequence[str]) -> pa.Table:
-        """As `MadeRows` has it."""
+        """The rows of one kind, brought into this process."""
         return self.of([kind], columns)
 
     def of(self, kinds: Sequence[str], columns: Sequence[str]) -> pa.Table:
-        """As `MadeRows` has it."""
+        """The rows of some kinds, for `Batch.append`."""
         chosen = pc.is_in(self._rows[KIND], pa.array(kinds, pa.string()))
         return self._rows.select(list(columns)).filter(chosen)
 
 
 class KeptRows:
-    """Rows that Spark keeps.
+    """The same of rows that Spark keeps.
 
     Parameters
     ----------
@@ -87,17 +73,17 @@ class KeptRows:
         self._blobs, self._schema, self._counts = blobs, schema, counts
 
     def counts(self) -> dict[str, int]:
-        """As `MadeRows` has it."""
+        """As of `HeldRows`."""
         return self._counts
 
     def read(self, kind: str, columns: Sequence[str]) -> pa.Table:
-        """As `MadeRows` has it."""
+        """As of `HeldRows`."""
         blobs = self._of([kind]).toArrow()[_ROWS]
         pieces = [rows_in(blob).select(list(columns)) for blob in blobs]
         return pa.concat_tables([self._select_schema(columns).empty_table(), *pieces])
 
     def of(self, kinds: Sequence[str], columns: Sequence[str]) -> TaskRows:
-        """As `MadeRows` has it."""
+        """As of `HeldRows`."""
         names = list(columns)
 
         def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -112,6 +98,9 @@ class KeptRows:
 
     def _select_schema(self, columns: Sequence[str]) -> pa.Schema:
         return pa.schema([self._schema.field(name) for name in columns])
+
+
+MadeRows = HeldRows | KeptRows
 
 
 @contextmanager

@@ -4,34 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-class Screen(Protocol):
-    """Lines that are replaced as work goes on, under others that stay."""
-
-    def show(self, lines: Sequence[str]) -> None:
-        """Replace what was shown last."""
-
-    def tell(self, line: str) -> None:
-        """Write a line that stays."""
-
-    def close(self) -> None:
-        """Leave only what stays."""
-
-
-def screen_of(console: Console) -> Screen | None:
-    """The screen that a console writes to; None where nobody looks."""
-    if console.is_jupyter:
-        return _Cell()
-    return _Terminal(console) if console.is_terminal else None
-
-
 class _Terminal:
-    """Lines at the bottom of a terminal."""
+    """Lines at the bottom of a terminal, which are replaced as work goes on, under others that stay."""
 
     def __init__(self, console: Console) -> None:
         from rich.live import Live
@@ -43,21 +23,24 @@ class _Terminal:
         self._live.start()
 
     def show(self, lines: Sequence[str]) -> None:
+        """Replace what was shown last."""
         from rich.console import Group
         from rich.text import Text
 
         self._live.update(Group(*[Text(each, no_wrap=True, overflow="ellipsis") for each in lines]), refresh=True)
 
     def tell(self, line: str) -> None:
+        """Write a line that stays."""
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
+        """Leave only what stays."""
         self.show(())
         self._live.stop()
 
 
 class _Cell:
-    """One output of the cell that runs, which is updated in place: any front end of Jupyter's can, without widgets."""
+    """The same in one output of the cell that runs, updated in place: any front end of Jupyter's can, without widgets."""
 
     def __init__(self) -> None:
         self._stays: list[str] = []
@@ -79,3 +62,13 @@ class _Cell:
 
     def close(self) -> None:
         self.show(())
+
+
+Screen = _Terminal | _Cell
+
+
+def screen_of(console: Console) -> Screen | None:
+    """The screen that a console writes to; None where nobody looks."""
+    if console.is_jupyter:
+        return _Cell()
+    return _Terminal(console) if console.is_terminal else None

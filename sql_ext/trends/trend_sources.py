@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -31,22 +31,9 @@ _PLACE = ("position", "time")
 _PANES = pa.schema([VERTICES_SCHEMA.field(name) for name in PANE_COLUMNS])
 
 
-class VertexSource(Protocol):
-    """Gives the vertices of a call; can be handed on to another process."""
-
-    def gather(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
-        """The vertices of a key, all or at least those in a range of panes, both included.
-
-        What `vertices_from` reads of them, ``key`` perhaps, and ``values`` where attributes are asked for.
-        """
-
-    def panes(self, lake: Lake) -> pa.Table:
-        """`PANE_COLUMNS` of the panes, of a query whose windows count events."""
-
-
 @dataclass(frozen=True)
 class KeptVertices:
-    """Of the table `trend_vertices`.
+    """Gives the vertices of a call from the table `trend_vertices`; can be handed on to another process.
 
     Attributes
     ----------
@@ -60,7 +47,11 @@ class KeptVertices:
     where: tuple[Condition, ...]
 
     def gather(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
-        """As of `VertexSource`; of lists those alone that hold something."""
+        """The vertices of a key, all or at least those in a range of panes, both included.
+
+        What `vertices_from` reads of them, ``key`` perhaps, and ``values`` where attributes are asked for; of lists
+        those alone that hold something.
+        """
         some = () if panes is None else between("pane", *panes)
         left_out = {side for side in SIDES if not self.layout.value_types(side)}
         if key is None or partition:
@@ -69,14 +60,14 @@ class KeptVertices:
         return Gather("trend_vertices", columns, (*self.where, *some), tuple(partition), key)
 
     def panes(self, lake: Lake) -> pa.Table:
-        """As of `VertexSource`; of all panes of the query."""
+        """`PANE_COLUMNS` of all panes of the query, whose windows count events."""
         where = [one for one in self.where if one.column not in ("kind", "pane")]
         return lake.reader.rows("trend_vertices", PANE_COLUMNS, [*where, Condition("kind", "=", PANE)])
 
 
 @dataclass(frozen=True)
 class EventVertices:
-    """Made of events.
+    """Makes the same of events.
 
     Attributes
     ----------
@@ -109,7 +100,7 @@ class EventVertices:
         return tuple(dict.fromkeys((*read, *of_events, *attribute_columns(asked, self.layout.types), "key")))
 
     def gather(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
-        """As of `VertexSource`."""
+        """As of `KeptVertices`."""
         windows = Windows.of(self.layout.query)
         some: list[Condition] = []
         if panes is not None and windows.width:
@@ -127,7 +118,7 @@ class EventVertices:
         return rows.select(list(self.vertex_columns))
 
     def panes(self, lake: Lake) -> pa.Table:
-        """As of `VertexSource`."""
+        """`PANE_COLUMNS` of the panes of events."""
         windows = Windows.of(self.layout.query)
         if not lake.small("events", self.all_where, _PLACE):
             ends = pane_ends(lake.apart().frame("events", self.all_where), windows.pane)
@@ -136,3 +127,6 @@ class EventVertices:
         position, time = (events[name].cast(pa.int64()).to_numpy() for name in _PLACE)
         batches = [batch.select(list(PANE_COLUMNS)) for batch in pane_rows(windows, position, time)]
         return pa.Table.from_batches(batches, _PANES)
+
+
+VertexSource = KeptVertices | EventVertices
