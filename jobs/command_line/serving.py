@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -46,23 +45,17 @@ def settings_of(given: Iterable[str]) -> dict[str, str]:
 def serve(
     configuration: Configuration,
     *,
-    host: str,
-    port: int,
-    connect_port: int,
-    password_file: Path | None,
-    insecure: bool,
-    allow_writes: bool,
-    settings: dict[str, str],
     drain_seconds: float,
     verbose: bool,
     tell: Callable[[str], None],
+    **doors: Any,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then let what runs finish; a second signal cuts it.
 
     Parameters
     ----------
-    configuration, host, port, connect_port, password_file, insecure, allow_writes, settings
-        As of `patternlake.serve`.
+    configuration, doors
+        As of `patternlake.serve`: host, ports, password file, what is allowed, settings.
     drain_seconds
         For how long queries may go on after the signal.
     verbose
@@ -85,17 +78,7 @@ def serve(
     master = os.environ.get(MASTER, "local[*]")
     try:
         with spark_output(verbose):
-            server = patternlake.serve(
-                configuration,
-                host=host,
-                port=port,
-                connect_port=connect_port,
-                password_file=password_file,
-                insecure=insecure,
-                allow_writes=allow_writes,
-                settings=settings,
-                master=master,
-            )
+            server = patternlake.serve(configuration, master=master, **doors)
         with server:
             server.spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
             until_told(server, drain_seconds, tell)

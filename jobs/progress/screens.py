@@ -40,7 +40,7 @@ class _Terminal:
 
 
 class _Cell:
-    """The same in one output of the cell that runs, updated in place: any front end of Jupyter's can, without widgets."""
+    """The same in one output of the cell that runs: any front end of Jupyter's can update it, without widgets."""
 
     def __init__(self) -> None:
         self._stays: list[str] = []
