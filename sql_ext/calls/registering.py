@@ -11,7 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
 logger = logging.getLogger(__name__)
+
+_Function = TypeVar("_Function", TableFunction, ScalarFunction, RowsFunction)
 
 _RAISED = "USER_RAISED_EXCEPTION"
 _OBJECTS = ("stream", "query")
@@ -156,7 +158,7 @@ def _info(jvm: Any, function: TableFunction | ScalarFunction | RowsFunction) -> 
     return info("patternlake", None, function.name, usage, function.help, "", "", "", "", "", "")
 
 
-def _builder(spark: SparkSession, function: TableFunction | ScalarFunction | RowsFunction) -> _Builder:
+def _builder(spark: SparkSession, function: TableFunction | ScalarFunction | RowsFunction) -> _Builder[Any]:
     match function:
         case TableFunction():
             return _TableBuilder(spark, function)
@@ -187,13 +189,13 @@ def _ours(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], _PlanningError))
 
 
-class _Builder(ABC):
+class _Builder(ABC, Generic[_Function]):
     """Plans the calls of one function; Spark's analyser calls it, perhaps more than once for a query."""
 
-    def __init__(self, spark: SparkSession, name: str) -> None:
+    def __init__(self, spark: SparkSession, function: _Function) -> None:
         self._spark = spark
         self._jvm: Any = spark._jvm
-        self._name = name
+        self._function: _Function = function
 
     def apply(self, expressions: JavaObject) -> JavaObject:
         try:
@@ -202,8 +204,9 @@ class _Builder(ABC):
         except PatternLakeError as error:
             raise _as_sparks(self._spark, str(error)) from None
         except Exception as error:
-            logger.exception("planning %s failed", self._name)
-            raise _as_sparks(self._spark, f"{self._name} failed: {type(error).__name__}: {error}") from None
+            name = self._function.name
+            logger.exception("planning %s failed", name)
+            raise _as_sparks(self._spark, f"{name} failed: {type(error).__name__}: {error}") from None
 
     @abstractmethod
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
@@ -215,12 +218,8 @@ class _Builder(ABC):
         implements: ClassVar[list[str]] = ["scala.Function1"]
 
 
-class _TableBuilder(_Builder):
+class _TableBuilder(_Builder[TableFunction]):
     """A call becomes the plan of its rows."""
-
-    def __init__(self, spark: SparkSession, function: TableFunction) -> None:
-        super().__init__(spark, function.name)
-        self._function = function
 
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
         function = self._function
@@ -234,12 +233,8 @@ class _TableBuilder(_Builder):
         return frame._jdf.queryExecution().analyzed()
 
 
-class _RowsBuilder(_Builder):
+class _RowsBuilder(_Builder[RowsFunction]):
     """A call over rows of a table becomes the plan of its answer, above that of the table."""
-
-    def __init__(self, spark: SparkSession, function: RowsFunction) -> None:
-        super().__init__(spark, function.name)
-        self._function = function
 
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
         function = self._function
@@ -256,12 +251,8 @@ class _RowsBuilder(_Builder):
         return plan_over(spark, rows, lambda ordered: function.plan(ordered, values))
 
 
-class _ScalarBuilder(_Builder):
+class _ScalarBuilder(_Builder[ScalarFunction]):
     """A call becomes its value, or, where arguments are columns, a Python function of them."""
-
-    def __init__(self, spark: SparkSession, function: ScalarFunction) -> None:
-        super().__init__(spark, function.name)
-        self._function = function
 
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
         function, jvm = self._function, self._jvm
