@@ -96,21 +96,22 @@ def _tidy(database: Database, tables: Sequence[Table], streams: Collection[int])
             continue
         if crowded:
             phases.at(f"merging files of {table.name}")
+        merge = partial(direct_rewriting.merge, layout=table.layout, largest=_SMALL, most_bytes=_FEW_BYTES)
         for some in (crowded[first : first + _AT_ONCE] for first in range(0, len(crowded), _AT_ONCE)):
             conditions = " OR ".join(map(_condition, some)) if table.partitions else None
-            merge = partial(
-                direct_rewriting.merge, partitions=some, layout=table.layout, largest=_SMALL, most_bytes=_FEW_BYTES
-            )
             writes.compact(
-                database.spark, database.log(table.name), conditions, table.writing, commits=commits, directly=merge
+                database.spark,
+                database.log(table.name),
+                conditions,
+                table.writing,
+                commits=commits,
+                directly=partial(merge, partitions=some),
             )
         for span in spans:
             phases.at(f"merging files of {table.name}")
             # One at a time: others commit in between.
-            merge = partial(
-                direct_rewriting.merge, partitions=[span], layout=table.layout, largest=_SMALL, most_bytes=_FEW_BYTES
-            )
-            writes.merge_directly(commits, merge)
+            if commits is not None:
+                commits.commit(partial(merge, partitions=[span]))
         if unneeded:
             phases.at(f"removing files of {table.name}")
             writes.vacuum(database.spark, database.log(table.name), commits=commits)

@@ -329,11 +329,6 @@ def compact(
         _retrying(f"compaction of {table}", chosen.executeCompaction, commits)
 
 
-def merge_directly(commits: DirectCommits | None, merge: Callable[[TableFolder], bool]) -> bool:
-    """Merge files of a table without Spark, where that may be; whether it is done."""
-    return _directly(commits, merge)
-
-
 def vacuum(spark: SparkSession, table: str, *, commits: DirectCommits | None = None) -> None:
     """Remove files that no version within Delta's own retention needs."""
     before = str(spark.conf.get(_LISTING_TASKS, str(_MOST_LISTING_TASKS)))
