@@ -1,4 +1,4 @@
-"""Texts of others, as they are shown on one line of a log or a message."""
+"""Texts of others, as they are shown on one line of a log or a message; and numbers of things."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ def one_line(text: str, longest: int) -> str:
 def printable(text: str) -> str:
     r"""A text whose line breaks, commands to terminals and the like are escapes, such as ``\n`` and ``\x1b``."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def plural(count: int, thing: str) -> str:
+    """A number of things."""
+    return f"{count:,} {thing}{'' if count == 1 else 'es' if thing.endswith('ch') else 's'}"

@@ -24,6 +24,7 @@ from patternlake.delta_tables.writing.frames import frame_where
 from patternlake.jobs.alerts.targets import Letter, Target, target_of
 from patternlake.jobs.batches import few
 from patternlake.jobs.configuration.alerts import AlertConfiguration
+from patternlake.udfs.shown_text import plural
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.committing.database import Database
@@ -194,13 +195,13 @@ def deliver(db: Database, latest: Publication, configuration: AlertConfiguration
     told = []
     if done.failed:
         told.append(
-            f"alert {latest.object!r}: {target.shown} did not take {_alerts(done.failed)} ({done.error}); a later run "
-            "tries again"
+            f"alert {latest.object!r}: {target.shown} did not take {plural(done.failed, 'alert')} ({done.error}); a "
+            "later run tries again"
         )
     if done.dead:
         told.append(
-            f"alert {latest.object!r}: {_alerts(done.dead)} became dead letters after {most} attempts to deliver to "
-            f"{target.shown} ({done.error}); see alert_deliveries"
+            f"alert {latest.object!r}: {plural(done.dead, 'alert')} became dead letters after {most} attempts to "
+            f"deliver to {target.shown} ({done.error}); see alert_deliveries"
         )
     return told
 
@@ -224,7 +225,3 @@ def _waiting(db: Database, latest: Publication, kept: AlertDeliveries, most: int
     # Few are collected at once, as each part of an iterator takes a job.
     for row in chosen.collect() if few.few_bytes(db, "alerts", known) else chosen.toLocalIterator():
         yield Waiting(Letter(row.alert_id, row.body), row.attempts, timestamps.from_micros(row.tried_at))
-
-
-def _alerts(count: int) -> str:
-    return f"{count:,} alert{'' if count == 1 else 's'}"

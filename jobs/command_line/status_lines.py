@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 
 from patternlake.jobs.reports.status import SOURCE_JOB, ObjectStatus
 from patternlake.jobs.terminal.text_columns import align
+from patternlake.udfs.shown_text import plural
 
 _HEADER = ("job", "object", "batch", "published", "lag", "in", "out", "quarantined", "size", "bytes/event")
 _RIGHT = (2, 5, 6, 7, 8)
@@ -35,20 +36,20 @@ def as_table(found: Sequence[ObjectStatus], now: datetime) -> Iterator[str]:
         if each.kept_events is not None:
             since = "" if each.kept_since is None else f", those since {each.kept_since:%Y-%m-%d %H:%M:%S},"
             yield (
-                f"{each.job} {each.object}: {_count(each.kept_events, 'event')}{since} may still take part in an "
+                f"{each.job} {each.object}: {plural(each.kept_events, 'event')}{since} may still take part in an "
                 "open match"
             )
         if each.undelivered:
-            yield f"{each.job} {each.object}: {_count(each.undelivered, 'alert')} waiting for delivery"
+            yield f"{each.job} {each.object}: {plural(each.undelivered, 'alert')} waiting for delivery"
         if each.dead_letters:
             yield (
-                f"{each.job} {each.object}: {_count(each.dead_letters, 'dead letter')}; alert_deliveries says why, "
+                f"{each.job} {each.object}: {plural(each.dead_letters, 'dead letter')}; alert_deliveries says why, "
                 "and a greater dead_letter_after tries them again"
             )
         if each.held_back:
             left = each.held_back_uncounted
             rest = f"; {left:,} of them no alert has counted yet" if left else ""
-            yield f"{each.job} {each.object}: {_count(each.held_back, 'alert')} held back{rest}"
+            yield f"{each.job} {each.object}: {plural(each.held_back, 'alert')} held back{rest}"
         if not each.configured:
             yield f"{each.job} {each.object}: published once, configured no more"
 
@@ -104,10 +105,6 @@ def _row(each: ObjectStatus, now: datetime) -> list[str]:
         size_text(each.bytes),
         per_event,
     ]
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _lag(each: ObjectStatus, now: datetime) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patternlake.jobs.terminal.text_columns import align
+from patternlake.udfs.shown_text import plural
 
 _WIDEST = 120
 """Longer texts of rows are cut: quarantine has all of them."""
@@ -79,7 +80,7 @@ def as_text(found: Checked) -> Iterator[str]:
     if not found.there:
         yield "  nothing is there yet"
         return
-    read = f"{_rows(found.rows)} read" + (", and there may be more" if found.limited else "")
+    read = f"{plural(found.rows, 'row')} read" + (", and there may be more" if found.limited else "")
     refused = found.rows - found.accepted + len(found.bad_files)
     yield f"  {read}: {found.accepted:,} would be events, {refused:,} would go to quarantine"
     for file, reason in found.bad_files:
@@ -101,7 +102,3 @@ def _block(title: str, shown: Shown, right: tuple[int, ...] = ()) -> Iterator[st
 
 def _short(text: str) -> str:
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row" if count == 1 else f"{count:,} rows"

@@ -24,6 +24,7 @@ from patternlake.jobs.starter.found_source import FoundSource, file_source, tabl
 from patternlake.jobs.starter.guesses import guess
 from patternlake.jobs.starter.text import FORMATS, NO_TIME, Starter, as_yaml
 from patternlake.udfs.errors import ArgumentError, SourceError
+from patternlake.udfs.shown_text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,7 +136,7 @@ def _guess_columns(
         except Exception as error:
             raise source.explain(error, schema.fieldNames()) or error from None
     count = max(column.rows for column in columns)
-    return Starter(found, guesses, names, looked_at.replace("{rows}", _count(count, "row")), file)
+    return Starter(found, guesses, names, looked_at.replace("{rows}", plural(count, "row")), file)
 
 
 def _source(spark: SparkSession, found: FoundSource, **options: object) -> Source:
@@ -184,8 +185,8 @@ def _rows(source: Source, found: FoundSource, schema: T.StructType, some: Sequen
     count = len(found.files)
     rows = source.expand(source.again(some, schema), schema, some)
     if len(some) == count:
-        return rows, f"all {{rows}} of {_count(count, 'file')} ({source.shown})"
-    return rows, f"{{rows}} of {len(some):,} of {_count(count, 'file')} ({source.shown}); --all looks at all"
+        return rows, f"all {{rows}} of {plural(count, 'file')} ({source.shown})"
+    return rows, f"{{rows}} of {len(some):,} of {plural(count, 'file')} ({source.shown}); --all looks at all"
 
 
 def _spread(files: Sequence[tuple[str, int]]) -> list[str]:
@@ -199,7 +200,3 @@ def _spread(files: Sequence[tuple[str, int]]) -> list[str]:
 def _every(files: Sequence[str], count: int) -> list[str]:
     """So many, evenly spread."""
     return [files[index * len(files) // count] for index in range(count)]
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what if count == 1 else what + 's'}"

@@ -237,11 +237,6 @@ def share(part: float, whole: float) -> str:
     return "–" if not whole else f"{100 * part / whole:.3g} %"
 
 
-def plural(count: int, thing: str) -> str:
-    """A number of things."""
-    return f"{count:,} {thing}{'' if count == 1 else 'es' if thing.endswith('ch') else 's'}"
-
-
 def one_group(found: pd.DataFrame, picture: str) -> str:
     """The group that rows are of, for a title; empty where there is none.
 

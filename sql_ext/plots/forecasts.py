@@ -8,6 +8,7 @@ import pandas as pd
 
 import patternlake.sql_ext.plots.drawing as drawing
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.shown_text import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -85,7 +86,7 @@ def _likely(frame: drawing.Frame, threshold: float | None, ax: Axes | None) -> A
     if threshold is not None:
         label = f"threshold {threshold:g}"
         signs.append(ax.axvline(threshold, color=drawing.MARK, lw=1, ls="--", label=label))
-    drawing.entitle(ax, f"Forecasts of {drawing.plural(len(found), 'partial match')}")
+    drawing.entitle(ax, f"Forecasts of {plural(len(found), 'partial match')}")
     drawing.explain(ax, signs)
     drawing.name_rows(ax, [drawing.shorten_name(drawing.show_name(key)) for key in found["key"]])
     drawing.bare(ax)

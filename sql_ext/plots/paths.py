@@ -12,6 +12,7 @@ import patternlake.sql_ext.plots.drawing as drawing
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.paths.request import DEFAULT_AFTER, DEFAULT_BEFORE
 from patternlake.udfs.paths.result import OTHER
+from patternlake.udfs.shown_text import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,10 +116,10 @@ def paths(
     ax.set_yticks([])
     ax.set_xticks(places, [_place_name(place, around) for place in places], ha="left", parse_math=False)
     ax.set_xlabel("place in the path" if around is None else "names before and after the event")
-    shown = drawing.plural(sum(counts), "occurrence")
+    shown = plural(sum(counts), "occurrence")
     of_all = f"{100 * float(found['share'].sum()):.3g} % of all"
     what = "Paths" if around is None else f"Paths around {drawing.shorten_name(around)}"
-    drawing.entitle(ax, f"{what}: {drawing.plural(len(found), 'path')}, {shown}, {of_all}{group}")
+    drawing.entitle(ax, f"{what}: {plural(len(found), 'path')}, {shown}, {of_all}{group}")
     drawing.bare(ax)
     ax.spines["left"].set_visible(False)
     return ax

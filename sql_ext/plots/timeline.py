@@ -10,6 +10,7 @@ import pandas as pd
 
 import patternlake.sql_ext.plots.drawing as drawing
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.shown_text import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -68,7 +69,7 @@ def timeline(frame: drawing.Frame, *, ax: Axes | None = None) -> Axes:
         )
     ax = drawing.axes(ax, height=min(20.0, 1.5 + 0.35 * len(lanes)))
     thing = "group" if steps else "match"
-    drawing.entitle(ax, f"{drawing.plural(len(found), thing)} of {drawing.plural(len(lanes), 'key')}")
+    drawing.entitle(ax, f"{plural(len(found), thing)} of {plural(len(lanes), 'key')}")
     drawing.explain(ax, _signs(found, thing, begin, end), timed=not steps)
     zone = drawing.zone(frame)
     along = "step" if steps else "time" if zone is None else f"time ({zone})"

@@ -12,6 +12,7 @@ import pandas as pd
 
 import patternlake.sql_ext.plots.drawing as drawing
 from patternlake.udfs.errors import ArgumentError, shorten
+from patternlake.udfs.shown_text import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -102,8 +103,8 @@ def trends(
         drawing.time_along(ax, along)
     else:
         ax.set_xlabel(along)
-    longest = drawing.plural(len(chains[0]), "event")
-    drawing.entitle(ax, f"{drawing.plural(len(chains), 'trend')}, the longest of {longest}")
+    longest = plural(len(chains[0]), "event")
+    drawing.entitle(ax, f"{plural(len(chains), 'trend')}, the longest of {longest}")
     drawing.explain(ax, _signs(), timed=timed)
     drawing.bare(ax)
     return ax
