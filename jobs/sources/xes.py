@@ -109,18 +109,6 @@ def events(
     yield from reader.taken()
 
 
-def columns(open_file: BinaryIO, *, name: str) -> list[str]:
-    """Every attribute key of a log's events, in order of first appearance.
-
-    Parameters, errors and memory as for `events`; the file is read to its end.
-    """
-    seen: dict[str, None] = {}
-    for event in events(open_file, name=name):
-        if not event.keys() <= seen.keys():
-            seen.update(dict.fromkeys(key for key in event if key != FAULT))
-    return list(seen)
-
-
 @dataclass(slots=True)
 class _Element:
     """An element that is open, with the attributes that were completed inside it."""

@@ -7,13 +7,20 @@ import io
 import json
 import tracemalloc
 from collections.abc import Iterator
+from typing import BinaryIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternlake.jobs.sources.xes import FAULT, LATE_GLOBAL, NUMBERED, columns, events
+from patternlake.jobs.sources.xes import FAULT, LATE_GLOBAL, NUMBERED, events
 from patternlake.udfs.errors import SourceError
+
+
+def columns(open_file: BinaryIO, *, name: str) -> list[str]:
+    """Every attribute key of a log's events, in order of first appearance."""
+    return list(dict.fromkeys(key for event in events(open_file, name=name) for key in event if key != FAULT))
+
 
 SHOP = """<?xml version="1.0" encoding="UTF-8"?>
 <log xes.version="1849-2016" xes.features="nested-attributes" xmlns="http://www.xes-standard.org/">
