@@ -11,3 +11,8 @@ def identifier(*parts: str) -> str:
 def literal(text: str) -> str:
     """Write a text as a SQL string literal (for the few clauses that take no expression: LOCATION, COMMENT)."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def shown_text(part: str) -> str:
+    """Write SQL for what is shown of a partition: its value, several values joined by a comma, NULL for none."""
+    return f"CASE WHEN size({part}) = 1 THEN {part}[0] WHEN size({part}) > 1 THEN array_join({part}, ',', 'NULL') END"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.reading.state_reader import Condition, between
-from patternlake.delta_tables.schema.partition_values import shown_text
+from patternlake.delta_tables.schema.quoting import shown_text
 from patternlake.delta_tables.schema.table import Column, LogName, Table
 
 if TYPE_CHECKING:

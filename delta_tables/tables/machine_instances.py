@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from patternlake.delta_tables.reading.visibility import visible_text
-from patternlake.delta_tables.schema.partition_values import shown_text
+from patternlake.delta_tables.schema.quoting import shown_text
 from patternlake.delta_tables.schema.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from patternlake.delta_tables.reading.visibility import visible_text
-from patternlake.delta_tables.schema.partition_values import shown_text
-from patternlake.delta_tables.schema.quoting import identifier
+from patternlake.delta_tables.schema.quoting import identifier, shown_text
 from patternlake.delta_tables.schema.table import LogName, Table
 from patternlake.delta_tables.tables.publications import current
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.reading.visibility import published_rows
 from patternlake.delta_tables.schema import timestamps
-from patternlake.delta_tables.schema.partition_values import shown_text
+from patternlake.delta_tables.schema.quoting import shown_text
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.tables.forecasts import ForecastsReader, made_by
 from patternlake.delta_tables.writing.arrow_rows import frame_of_tuples

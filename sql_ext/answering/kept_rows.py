@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.reading.state_reader import Condition
-from patternlake.delta_tables.schema.partition_values import shown_text
+from patternlake.delta_tables.schema.quoting import shown_text
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.partitions import PART, partition_texts
 

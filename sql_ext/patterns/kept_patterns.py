@@ -22,7 +22,7 @@ from patternlake.delta_tables.gathering.snapshots import earliest_event
 from patternlake.delta_tables.reading.state_reader import Condition, between
 from patternlake.delta_tables.reading.visibility import first_batch, visible_rows
 from patternlake.delta_tables.schema import documents
-from patternlake.delta_tables.schema.partition_values import shown_text
+from patternlake.delta_tables.schema.quoting import shown_text
 from patternlake.delta_tables.spark.measure_columns import needed_schema
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering import tasks

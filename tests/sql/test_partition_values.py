@@ -12,8 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.committing.sessions import own_session
-from patternlake.delta_tables.schema.partition_values import shown_text
-from patternlake.delta_tables.schema.quoting import identifier
+from patternlake.delta_tables.schema.quoting import identifier, shown_text
 from patternlake.delta_tables.schema.timestamps import ISO
 from patternlake.delta_tables.writing.arrow_rows import frame_of
 from patternlake.udfs.attributes import column_of
