@@ -7,6 +7,7 @@ from functools import partial
 
 from patternlake.delta_tables.gathering.gather import Gather
 from patternlake.delta_tables.reading.state_reader import Condition, between
+from patternlake.delta_tables.schema.layout import KEY
 from patternlake.udfs.attributes import attribute_of, is_attribute, type_of
 from patternlake.udfs.kept_attributes import ATTRIBUTES, read_attributes
 from patternlake.udfs.kleene.query import KleenePattern
@@ -14,7 +15,12 @@ from patternlake.udfs.partitions import PART
 
 
 def events_of(
-    pattern: KleenePattern, where: Sequence[Condition], types: Mapping[str, str], key: str | None = None
+    pattern: KleenePattern,
+    where: Sequence[Condition],
+    types: Mapping[str, str],
+    key: str | None = None,
+    *,
+    coded: tuple[str, ...] = (),
 ) -> Gather:
     """The events of a pattern, with what matching reads of them.
 
@@ -27,11 +33,15 @@ def events_of(
     types
         Spark type of each of the stream's attributes.
     key
-        Only of this partition; None: of all.
+        Only of this partition, or of this key of the stream where nothing partitions; None: of all.
+    coded
+        As of `Gather`.
     """
     kept = (PART, *pattern.matched_columns(types))
     columns = pattern.event_columns(types)
-    return Gather("events", columns, tuple(where), pattern.partition, key, lambda rows: rows.select(kept))
+    if key is not None and not pattern.partition and KEY not in columns:
+        columns = (*columns, KEY)
+    return Gather("events", columns, tuple(where), pattern.partition, key, lambda rows: rows.select(kept), coded=coded)
 
 
 def kept_events_of(

@@ -17,21 +17,20 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.gathering.event_ranks import dealing_of
+from patternlake.delta_tables.gathering.pattern_sources import events_of
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
 from patternlake.sql_ext.answering.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, parse_columns
 from patternlake.sql_ext.functions.match_pattern import (
     conditions,
-    events_of,
     find_seen,
-    reads_of,
 )
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.kleene.plans.judged_conditions import observed_in
 from patternlake.udfs.kleene.plans.observations import Seen
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.request import explain
+from patternlake.udfs.kleene.request import check_request, explain
 from patternlake.udfs.kleene.task import observe_partitions
 from patternlake.udfs.kleene.work import Work, work_of
 from patternlake.udfs.limits import WHOLE_EVENTS
@@ -92,10 +91,11 @@ def _work(lake: Lake, arguments: dict[str, Any], facts: StreamFacts, seen: Seen 
 def _match_observed(
     lake: Lake, arguments: dict[str, Any], facts: StreamFacts, seen: Seen | None
 ) -> tuple[Work, KleenePattern]:
-    reads = reads_of(arguments, facts, whole=True, seen=seen)
+    check = partial(check_request, arguments, facts.published, facts.known, facts.counts, observed=seen)
+    reads = check(whole=True)
     request, apart = reads.request, lake.apart()
     pattern = request.pattern
-    gathered = events_of(request, conditions(reads, arguments))
+    gathered = events_of(pattern, conditions(reads, arguments), request.types, request.key, coded=("name",))
 
     def here(rows: list[pa.Table]) -> pa.Table | None:
         if not pattern.partition and rows[0].num_rows > WHOLE_EVENTS:
@@ -103,7 +103,7 @@ def _match_observed(
         return pa.concat_tables(observe_partitions(request, 0, columns_of(rows[0])))
 
     def by_portions() -> Dealt:
-        dealt = reads_of(arguments, facts, whole=False, seen=seen).request
+        dealt = check().request
         dealer = dealing_of(gathered, dealt, partial(collect_apart, lake))
 
         def work(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:

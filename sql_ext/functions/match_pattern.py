@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.gathering.event_ranks import dealing_of
-from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.gathering.pattern_sources import events_of
 from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.schema.layout import KEY
 from patternlake.delta_tables.spark.measure_columns import check_names
@@ -44,7 +44,6 @@ from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_re
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
-from patternlake.udfs.partitions import PART
 from patternlake.udfs.published import NameCount, count_events
 from patternlake.udfs.record_batches import columns_of
 
@@ -65,7 +64,16 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
     lake, facts = with_definitions(lake, facts, arguments)
     seen = find_seen(lake, facts, arguments)
-    reads = reads_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
+    check = partial(
+        check_request,
+        arguments,
+        facts.published,
+        facts.known,
+        facts.counts,
+        factor=lake.replan_factor,
+        observed=seen,
+    )
+    reads = check(whole=True)
     where, request = conditions(reads, arguments), reads.request
     idle = request.after_match != "next" and not request.resumes
     if idle:
@@ -74,7 +82,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
             "matches, overlapping ones too; policy => 'skip_till_next' goes on where after_match says"
         )
     told = tell_unseen(lake, request.pattern.asked_names, facts.counts) or idle
-    gathered = replace(events_of(request, where), sparse=_are_few(reads.names_read, facts.counts))
+    events = events_of(request.pattern, where, request.types, request.key, coded=("name",))
+    gathered = replace(events, sparse=_are_few(reads.names_read, facts.counts))
     if not request.partial:
         gathered = around_anchors(lake, request.pattern, gathered, facts.counts)
 
@@ -88,7 +97,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         return found
 
     def by_portions() -> Dealt:
-        dealt = reads_of(arguments, facts, whole=False, factor=lake.replan_factor, seen=seen).request
+        dealt = check().request
         observer = None
         if facts.number is not None and seen is not None and judged_conditions(dealt.pattern):
             observer = from_tasks(lake.spark.sparkContext, lake.learned.location, facts.number)
@@ -113,23 +122,6 @@ def find_seen(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any], *, a
     return lake.learned.seen(facts.number)
 
 
-def reads_of(
-    arguments: Mapping[str, Any],
-    facts: StreamFacts,
-    *,
-    whole: bool,
-    factor: float | None = None,
-    seen: Seen | None = None,
-) -> KleeneReads:
-    """What `check_request` says of a call.
-
-    `whole`: nothing is dealt out; `factor`: when the plan may change; `seen`: what is known of conditions.
-    """
-    return check_request(
-        arguments, facts.published, facts.known, facts.counts, whole=whole, factor=factor, observed=seen
-    )
-
-
 def conditions(reads: KleeneReads, arguments: Mapping[str, Any]) -> list[Condition]:
     """Which events are read."""
     return event_conditions(
@@ -140,30 +132,9 @@ def conditions(reads: KleeneReads, arguments: Mapping[str, Any]) -> list[Conditi
     )
 
 
-def columns_read(request: KleeneRequest) -> tuple[str, ...]:
-    """The columns of events that are read: attributes and keys are most of an event's bytes."""
-    columns = request.pattern.event_columns(request.types)
-    return columns if request.key is None or "key" in columns else (*columns, "key")
-
-
 def _are_few(names: Collection[str] | None, counts: Sequence[NameCount]) -> bool:
     """Whether the events of some names, of all where None are given, are few among those of a stream."""
     return names is not None and leave_little(count_events(counts, names), count_events(counts))
-
-
-def events_of(request: KleeneRequest, where: Sequence[Condition]) -> Gather:
-    """The events of the key that is asked for, with what matching reads of them."""
-    pattern = request.pattern
-    kept = (PART, *pattern.matched_columns(request.types))
-    return Gather(
-        "events",
-        columns_read(request),
-        tuple(where),
-        pattern.partition,
-        request.key,
-        lambda rows: rows.select(kept),
-        coded=("name",),
-    )
 
 
 def _deal(request: KleeneRequest, dealt: Dealing, observer: FromTasks | None) -> Dealt:
