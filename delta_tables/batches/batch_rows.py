@@ -175,7 +175,7 @@ class BatchRows:
                 "at the same moment; this run stopped and changed nothing that readers see"
             ) from conflict
 
-    def close_rows(self, table: str, *any_of: Column | str | Sequence[Condition]) -> None:
+    def close_rows(self, table: str, *any_of: Sequence[Condition]) -> None:
         """End the rows of earlier batches that satisfy a condition: from this batch on they are not seen.
 
         Parameters
@@ -183,34 +183,29 @@ class BatchRows:
         table
             Plain name of a table with from_batch and to_batch.
         any_of
-            The rows: those that satisfy one of these. Column or SQL over the table's columns, or conditions that hold
-            all together, which are looked for without Spark where few rows may satisfy them. Rows of other objects are
-            left alone.
+            The rows: those that satisfy all conditions of one of these lists; they are looked for without Spark where
+            few rows may satisfy them. Rows of other objects are left alone.
         """
         self._check_open()
         phases.at(f"closing rows of {table}")
         wanted = F.lit(False)
         for each in any_of:
-            if isinstance(each, Column | str):
-                wanted = wanted | (F.expr(each) if isinstance(each, str) else each)
-            else:
-                wanted = wanted | all_of(each, TABLES[table].moments)
+            wanted = wanted | all_of(each, TABLES[table].moments)
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
-        listed = [each for each in any_of if not isinstance(each, Column | str)]
         writes.update(
             self.database.spark,
             self.database.log(table),
             self._open(table) & wanted,
             values,
             commits=self._commits(table),
-            directly=closing(TABLES[table], self.intent, listed) if len(listed) == len(any_of) else None,
+            directly=closing(TABLES[table], self.intent, any_of),
         )
 
     def close_partitions(
         self,
         table: str,
         parts: DataFrame | pa.Array,
-        where: str | Sequence[Condition] = (),
+        where: Sequence[Condition] = (),
         *,
         positions: pa.Array | None = None,
     ) -> None:
@@ -223,7 +218,7 @@ class BatchRows:
         parts
             A column ``part``, distinct; of few, their values.
         where
-            The rows that are meant: conditions that hold all together, or SQL over the table's columns, called ``t``.
+            The rows that are meant: those for which all of these hold.
         positions
             Where those are known that these partitions have in the column ``position``: rows are found by them in less
             time than by texts.
@@ -231,9 +226,9 @@ class BatchRows:
         self._check_open()
         phases.at(f"closing rows of {table}")
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
-        further = F.expr(where) if isinstance(where, str) else all_of(where, TABLES[table].moments, "t")
+        further = all_of(where, TABLES[table].moments, "t")
         directly = None
-        if isinstance(parts, pa.Array) and not isinstance(where, str):
+        if isinstance(parts, pa.Array):
             meant = _in_partitions(parts) if positions is None else _at_positions(positions)
             directly = closing(TABLES[table], self.intent, [where], meant)
 
@@ -252,16 +247,15 @@ class BatchRows:
             directly=directly,
         )
 
-    def discard(self, table: str, condition: Column | str) -> None:
+    def discard(self, table: str, where: Sequence[Condition]) -> None:
         """Delete rows of this batch that a part wrote and that a later part writes anew.
 
-        The part that wrote them is not appended again: the condition follows from the batch's input, as the rows do,
+        The part that wrote them is not appended again: the conditions follow from the batch's input, as the rows do,
         so that every run of the batch discards the same rows and appends the later part once.
         """
         self._check_open()
         phases.at(f"discarding rows of {table}")
-        wanted = F.expr(condition) if isinstance(condition, str) else condition
-        own, commits = self._own(table) & wanted, self._commits(table)
+        own, commits = self._own(table) & all_of(where, TABLES[table].moments), self._commits(table)
         writes.delete(self.database.spark, self.database.log(table), own, commits=commits)
 
     def written(self, table: str) -> DataFrame:

@@ -184,7 +184,7 @@ class _Builder:
                 sizings[-1].node_bytes,
                 sizing.node_bytes,
             )
-            self.batch.discard(TABLE, (F.col("segment") > segment) & (F.col("plan") == number))
+            self.batch.discard(TABLE, [Condition("segment", ">=", segment + 1), Condition("plan", "=", number)])
             self.plans.append(Plan(segment + 1, sizing))
             begin = segment + 1
         if self.batch.base_batch != self.batch.batch_id:

@@ -20,6 +20,7 @@ from patternlake.delta_tables.batches.object_state import load_object_state
 from patternlake.delta_tables.batches.registration import register
 from patternlake.delta_tables.committing.database import Database
 from patternlake.delta_tables.committing.direct_commits import OnDisk
+from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.schema import stream_names
 from patternlake.delta_tables.schema.quoting import literal
 from patternlake.delta_tables.tables.catalogue import TABLES
@@ -284,7 +285,7 @@ def test_a_later_part_may_discard_what_an_earlier_one_wrote(lake: Database, name
     batch = _begin(lake, name)
     for _ in range(2):  # a run, and its replay
         batch.append("event_statistics", _statistics(batch, "wrong"), part="0")
-        batch.discard("event_statistics", "name = 'wrong'")
+        batch.discard("event_statistics", [Condition("name", "=", "wrong")])
         batch.append("event_statistics", _statistics(batch, "right"), part="1")
     _publish(batch)
     assert _seen(lake, name) == [("right", 3)]

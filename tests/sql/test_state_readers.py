@@ -16,6 +16,7 @@ from sql.empty_database import common
 from patternlake.delta_tables.batches import retention
 from patternlake.delta_tables.batches.batch import Batch
 from patternlake.delta_tables.committing.database import Database
+from patternlake.delta_tables.reading.state_reader import Condition, among
 from patternlake.delta_tables.reading.visibility import visible
 from patternlake.delta_tables.schema import timestamps
 from patternlake.delta_tables.tables.catalogue import TABLES
@@ -83,7 +84,7 @@ def _sketch(lake: Database, name: str, batch_id: int, segments: list[int], base_
     batch = _begin(lake, "sketch", name, batch_id, base_batch)
     batch.append("sketch_nodes", _rows(lake, "sketch_nodes", [_node(batch, segment) for segment in segments]))
     for _ in range(2):  # a run, and its replay
-        batch.close_rows("sketch_nodes", F.col("segment").isin(segments))
+        batch.close_rows("sketch_nodes", [among("segment", segments)])
     return batch.publish(rows_in=0, rows_out=len(segments))
 
 
@@ -200,7 +201,7 @@ def test_a_closed_row_is_seen_before_its_closing_and_not_after(lake: Database, n
 
 def test_closing_is_unseen_until_its_batch_is_published(lake: Database, name: str) -> None:
     other, first = _sketch(lake, next(_NAMES), 1, [1]), _sketch(lake, name, 1, [0, 1])
-    _begin(lake, "sketch", name, 2).close_rows("sketch_nodes", "segment = 1")
+    _begin(lake, "sketch", name, 2).close_rows("sketch_nodes", [Condition("segment", "=", 1)])
     assert _segments(lake, first) == [(0, 1), (1, 1)]
     of_other = lake.table("sketch_nodes").where(F.col("stream_id") == other.stream_id)
     assert [row.to_batch for row in of_other.select("to_batch").collect()] == [None]
