@@ -149,7 +149,7 @@ class StoreCommits:
 
     def _put(self, copied: CopiedLog) -> bool | None:
         """Put what was committed to a copy; False: a rival was first; None: nothing was committed."""
-        name = copied.next_commit
+        name = copied.copy.next_commit
         place = f"{copied.folder}/{_LOG}/{name}"
         if not os.path.exists(place):
             copied.kept = True
@@ -166,7 +166,7 @@ class StoreCommits:
         for path in here:
             os.unlink(f"{copied.folder}/{path}")
         # As Delta's stores write it, which end each line; delta-rs does not end the last one.
-        copied.follow("".join(f"{line}\n" for line in lines).encode())
+        copied.copy.follow("".join(f"{line}\n" for line in lines).encode())
         if os.path.exists(f"{copied.folder}/{_LOG}/{name.removesuffix('.json')}.checkpoint.parquet"):
             self._put_checkpoint(copied)
         else:

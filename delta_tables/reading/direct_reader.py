@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -64,18 +63,6 @@ _FEW_FILES = 8
 @lru_cache(maxsize=1)
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, "patternlake-reading")
-
-
-@dataclass(frozen=True)
-class _Content:
-    """A small file of a store, as it is stored."""
-
-    buffer: pa.Buffer
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes."""
-        return int(self.buffer.size)
 
 
 class DirectReader:
@@ -420,9 +407,9 @@ class DirectReader:
         if self.on_disk:
             return pa.memory_map(f"{self._logs.folder(table)}/{path}")
         key = self._content_key(table, path)
-        content: _Content | None = self._cache.peek(key)
+        content: memoryview | None = self._cache.peek(key)
         if content is not None:
-            return pa.BufferReader(content.buffer)
+            return pa.BufferReader(content)
         import pyarrow.fs as pa_fs
         from deltalake.fs import DeltaStorageHandler
 
@@ -431,9 +418,9 @@ class DirectReader:
         if size > _ONE_REQUEST_BYTES:
             return file
         with file:
-            content = _Content(file.read_buffer(size))
+            content = memoryview(file.read_buffer(size))
         self._cache.put(key, content)
-        return pa.BufferReader(content.buffer)
+        return pa.BufferReader(content)
 
     def _content_key(self, table: str, path: str) -> Hashable:
         return self._location, table, path, "its content"

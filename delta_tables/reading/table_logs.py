@@ -129,15 +129,6 @@ class CopiedLog:
     table: DeltaTable
     kept: bool = False
 
-    @property
-    def next_commit(self) -> str:
-        """As `LogCopy` has it."""
-        return self.copy.next_commit
-
-    def follow(self, commit: bytes) -> None:
-        """As `LogCopy` has it."""
-        self.copy.follow(commit)
-
 
 class Seen:
     """Versions of a database's tables, by plain name, as threads saw them that look but once."""
