@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables.batches import phases
 from patternlake.delta_tables.committing.database import Database
@@ -177,6 +176,5 @@ class _Judge:
         if here is not None:
             yield from here.to_pylist()
             return
-        rows = work.give_to_tasks(self.db)
-        for row in rows.given.mapInArrow(rows.made, from_arrow_schema(rows.schema)).toLocalIterator():
+        for row in work.give_to_tasks(self.db).frame().toLocalIterator():
             yield row.asDict()
