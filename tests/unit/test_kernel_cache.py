@@ -93,7 +93,7 @@ def test_the_hash_is_over_all_files_that_are_compiled_and_over_their_constants()
     kernels = {
         file.relative_to(package).as_posix()
         for file in package.rglob("*.py")
-        if re.search(r"^ *@(\w+\.)*(njit|subkernel|uncounted)\b|= njit\b", file.read_text(), re.M)
+        if re.search(r"^ *@(\w+\.)*(njit|subkernel|uncounted|kernel|entry|inlined)\b|= njit\b", file.read_text(), re.M)
     }
     found = kernel_cache._kernel_sources()
     assert len(kernels) > 30

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WITHOUT_ENTRY = {"subkernel", "uncounted", "kernel", "routine"}
+WITHOUT_ENTRY = {"subkernel", "uncounted", "kernel"}
 COMPILED = WITHOUT_ENTRY | {"entry", "njit", "inlined"}
 
 

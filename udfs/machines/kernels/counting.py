@@ -14,12 +14,12 @@ counted otherwise.
 from __future__ import annotations
 
 from patternlake.udfs.machines.graph.ages import NEVER, age_of
-from patternlake.udfs.machines.kernels.compiling import kernel, routine
 from patternlake.udfs.machines.kernels.hashing import MOST, mixed
 from patternlake.udfs.machines.kernels.stream import Stream
 from patternlake.udfs.machines.kernels.tables import FOREVER, IntArray, Tables
 from patternlake.udfs.machines.kernels.workspace import LIVE, NONE, OFFSET, SINCE, TALLIED, TOP, FloatArray, Workspace
 from patternlake.udfs.machines.row_types import Rows
+from patternlake.udfs.subkernels import kernel, uncounted
 
 _FOREVER = int(FOREVER)
 AGES = 1 << 32
@@ -46,7 +46,7 @@ def age_in(tables: Tables, workspace: Workspace, state: int, instance: int, time
     )  # fmt: skip
 
 
-@routine
+@uncounted
 def _age(
     ends_time: int, ends_rank: int, opens: int, most: int, most_events: int, most_closed: int, time: int, rank: int
 ) -> int:
@@ -75,7 +75,7 @@ def tally(workspace: Workspace, kind: int, age: int, state: int, after: int, wei
     return _tally(workspace.n, workspace.tally_keys, workspace.tally_weight, kind, age, state, after, weight)
 
 
-@routine
+@uncounted
 def _tally(
     n: IntArray, keys: IntArray, weights: FloatArray, kind: int, age: int, state: int, after: int, weight: float
 ) -> bool:
@@ -119,7 +119,7 @@ def settle_moves(tables: Tables, workspace: Workspace, stream: Stream, instance:
     )  # fmt: skip
 
 
-@routine
+@uncounted
 def _settle_moves(
     n: IntArray,
     keys: IntArray,

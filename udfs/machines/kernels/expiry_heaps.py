@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from patternlake.udfs.machines.kernels.compiling import kernel
 from patternlake.udfs.machines.kernels.tables import IntArray
+from patternlake.udfs.subkernels import kernel
 
 
 @kernel

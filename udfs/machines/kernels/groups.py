@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from patternlake.udfs.machines.graph.counted_states import NOTHING
-from patternlake.udfs.machines.kernels.compiling import kernel
 from patternlake.udfs.machines.kernels.hashing import delete, insert, mixed
 from patternlake.udfs.machines.kernels.tables import DEAD, IntArray, Tables
 from patternlake.udfs.machines.kernels.workspace import (
@@ -20,6 +19,7 @@ from patternlake.udfs.machines.kernels.workspace import (
     NONWAITING_GROUPS,
     Workspace,
 )
+from patternlake.udfs.subkernels import kernel
 
 _ALL = np.int64(-1)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from patternlake.udfs.machines.kernels.compiling import kernel
 from patternlake.udfs.machines.kernels.tables import IntArray
+from patternlake.udfs.subkernels import kernel
 
 EMPTY = -1
 MOST = (1 << 63) - 1

@@ -12,7 +12,6 @@ here an instance holds the times that its time list would.
 from __future__ import annotations
 
 from patternlake.udfs.machines.graph.liveness import FIRST, NOW
-from patternlake.udfs.machines.kernels.compiling import kernel
 from patternlake.udfs.machines.kernels.counting import settle_moves
 from patternlake.udfs.machines.kernels.expiry_heaps import push
 from patternlake.udfs.machines.kernels.groups import hold, release
@@ -35,6 +34,7 @@ from patternlake.udfs.machines.kernels.workspace import (
     TRACING,
     Workspace,
 )
+from patternlake.udfs.subkernels import kernel
 
 _FOREVER = int(FOREVER)
 

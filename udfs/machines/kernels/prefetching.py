@@ -10,9 +10,9 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from patternlake.udfs.machines.kernels.compiling import kernel
 from patternlake.udfs.machines.kernels.tables import Tables
 from patternlake.udfs.machines.kernels.workspace import FIRED, NONE, Workspace
+from patternlake.udfs.subkernels import kernel
 
 _LINE = 64
 

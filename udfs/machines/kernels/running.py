@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from patternlake.udfs.machines.forecasts.totals import Totals
-from patternlake.udfs.machines.kernels.compiling import entry, kernel
 from patternlake.udfs.machines.kernels.counting import find_boundaries, measure_age, settle_all_moves
 from patternlake.udfs.machines.kernels.groups import free_emptied_groups
 from patternlake.udfs.machines.kernels.instances import add, allocate_instance, free_instance, is_completable, remove
@@ -41,6 +40,7 @@ from patternlake.udfs.machines.kernels.workspace import (
     enlarged,
     new_workspace,
 )
+from patternlake.udfs.subkernels import entry, kernel
 
 MORE_KEPT = 100
 """What the kernel says where there is no room to write instances back."""

@@ -7,7 +7,6 @@ by ``,`` last for one event; all others keep their instances until no continuati
 
 from __future__ import annotations
 
-from patternlake.udfs.machines.kernels.compiling import kernel
 from patternlake.udfs.machines.kernels.counting import (
     GONE,
     age_at,
@@ -72,6 +71,7 @@ from patternlake.udfs.machines.kernels.workspace import (
     TRACING,
     Workspace,
 )
+from patternlake.udfs.subkernels import kernel
 
 
 @kernel

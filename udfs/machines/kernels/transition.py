@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from patternlake.udfs.machines.kernels.compiling import kernel
 from patternlake.udfs.machines.kernels.counting import measure_age
 from patternlake.udfs.machines.kernels.instances import allocate_instance, free_instance, has, is_completable
 from patternlake.udfs.machines.kernels.stream import Stream
 from patternlake.udfs.machines.kernels.tables import FOREVER, Tables
 from patternlake.udfs.machines.kernels.workspace import CLOCK, NONE, TRACING, Workspace
 from patternlake.udfs.machines.row_types import OF_EVENT
+from patternlake.udfs.subkernels import kernel
 
 _FOREVER = int(FOREVER)
 DOMINATED = -2
