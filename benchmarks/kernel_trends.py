@@ -8,7 +8,7 @@
   window, and its time per event shows whether it stays flat.
 - **kiting**: `src = previous dest` on names of a quarter as many accounts as there are events, one window.
 - **dense**: `price > previous` on a few evenly drawn prices in one window, where nearly all time goes into writing
-  trends; by depth-first search and by anchors.
+  trends.
 - **rising**: one window of rising prices, where 2^(n-2) trends are counted.
 - **pairs**: the conventional graph, in which each event is compared with all before it (vectorised, a row at a time).
 
@@ -84,10 +84,10 @@ def built(asked: TrendQuery, prices: np.ndarray) -> Trends:
     return Trends(asked, vertices_of(asked, events(prices)))
 
 
-def listed(trends: Trends, *, anchored: bool = False) -> tuple[int, int]:
+def listed(trends: Trends) -> tuple[int, int]:
     """Trends and positions written."""
     count = positions = 0
-    for batch in trends.extract(anchored=anchored):
+    for batch in trends.extract():
         count += len(batch)
         positions += len(trends.cells.position[batch.row])
     return count, positions
@@ -136,17 +136,15 @@ def kiting(sizes: list[int], repeats: int) -> None:
 
 
 def dense(sizes: list[int]) -> None:
-    head = ("trends", "mean length", "search M/s", "anchors M/s")
+    head = ("trends", "mean length", "Mtrends/s")
     print(f"\n{'dense':>10}" + "".join(f"{name:>14}" for name in head))
     asked = question(RISING)
     for n in sizes:
         trends = built(asked, uniform(n))
-        rates = []
-        for anchored in (False, True):
-            start = time.perf_counter()
-            found, positions = listed(trends, anchored=anchored)
-            rates.append(found / (time.perf_counter() - start) / 1e6)
-        print(f"{n:>10,}{found:>14,}{positions / found:>14.1f}{rates[0]:>14.1f}{rates[1]:>14.1f}")
+        start = time.perf_counter()
+        found, positions = listed(trends)
+        rate = found / (time.perf_counter() - start) / 1e6
+        print(f"{n:>10,}{found:>14,}{positions / found:>14.1f}{rate:>14.1f}")
 
 
 def scaling(sizes: list[int], repeats: int) -> None:
@@ -192,7 +190,6 @@ def main() -> None:
     warm = built(question(STOCK), uniform(500))
     warm.counts()
     listed(warm)
-    listed(warm, anchored=True)
     Trends(question(KITING), vertices_of(question(KITING), checks(500))).counts()
     built(question(RISING), np.arange(500.0)).counts()
     stock([10_000] if quick else [10_000, 100_000, 200_000], 3)

@@ -1,4 +1,4 @@
-"""Trends listed: batches, shares, memory, anchors."""
+"""Trends listed: batches, shares, memory."""
 
 from __future__ import annotations
 
@@ -39,30 +39,27 @@ def rows(batches: list[Batch]) -> list[tuple[int, ...]]:
     ]
 
 
-@pytest.mark.parametrize("anchored", [False, True])
-def test_trends_come_in_the_order_of_their_positions(anchored: bool) -> None:
-    found = rows(list(rising(12).extract(anchored=anchored, batch=7)))
+def test_trends_come_in_the_order_of_their_positions() -> None:
+    found = rows(list(rising(12).extract(batch=7)))
     assert found == sorted(found)
     assert len(set(found)) == 2**10
     assert found[0] == tuple(range(1, 13))
     assert found[-1] == (1, 12)
 
 
-@pytest.mark.parametrize("anchored", [False, True])
-def test_shares_of_trends_that_all_start_at_one_event_put_together_are_all_of_them(anchored: bool) -> None:
+def test_shares_of_trends_that_all_start_at_one_event_put_together_are_all_of_them() -> None:
     trends = rising(16)
     whole = rows(list(trends.extract()))
     parts = equal_shares(trends.total(), 7)
     sizes = [high - low for low, high in parts]
     assert max(sizes) - min(sizes) <= 1
-    assert [row for low, high in parts for row in rows(list(trends.extract(low, high, anchored=anchored)))] == whole
+    assert [row for low, high in parts for row in rows(list(trends.extract(low, high)))] == whole
 
 
-@pytest.mark.parametrize("anchored", [False, True])
-def test_any_trend_is_found_without_those_before_it(anchored: bool) -> None:
+def test_any_trend_is_found_without_those_before_it() -> None:
     trends = rising(60)
     low = 2**57 + 12345
-    found = rows(list(trends.extract(low, low + 3, anchored=anchored)))
+    found = rows(list(trends.extract(low, low + 3)))
     # Number i leaves out of 2 … 59 the events where i has a bit.
     for at, row in enumerate(found):
         left_out = {position for position in range(2, 60) if (low + at) >> (59 - position) & 1}
@@ -91,7 +88,6 @@ def test_batches_hold_no_more_than_asked() -> None:
 def test_little_memory_changes_nothing(memory: int) -> None:
     trends = rising(13)
     assert rows(list(trends.extract(memory=memory))) == rows(list(trends.extract()))
-    assert rows(list(trends.extract(memory=memory, anchored=True))) == rows(list(trends.extract()))
 
 
 def test_beyond_the_last_trend_there_is_nothing() -> None:
@@ -106,8 +102,7 @@ def test_numbers_out_of_range_are_refused() -> None:
         rising(3).extract(-1)
 
 
-@pytest.mark.parametrize("anchored", [False, True])
-def test_long_ways_that_lead_nowhere_are_not_walked(anchored: bool) -> None:
+def test_long_ways_that_lead_nowhere_are_not_walked() -> None:
     # The A rise for long after the last B, so trends are short and what cannot be completed is deep.
     names = "AB" + "A" * 300
     n = len(names)
@@ -121,4 +116,4 @@ def test_long_ways_that_lead_nowhere_are_not_walked(anchored: bool) -> None:
         columns={"x": Column(np.arange(n, dtype=np.float64), np.ones(n, np.bool_), "double")},
     )
     trends = Trends(question, vertices_of(question, events))
-    assert rows(list(trends.extract(anchored=anchored))) == [(1, 2)]
+    assert rows(list(trends.extract())) == [(1, 2)]

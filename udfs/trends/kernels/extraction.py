@@ -29,7 +29,7 @@ SmallArray = NDArray[np.int32]
 MEMORY = 1 << 25
 """Entries of followers that are kept, unless told."""
 
-LEAST_ROOM = 1 << 18
+_LEAST_ROOM = 1 << 18
 """Positions that a batch has room for, at least."""
 
 _DONE, _FULL, _ROOM = range(3)
@@ -112,14 +112,14 @@ def extract(
     """
     begins = np.flatnonzero(starts & (length > 0))
     deepest = int(length.max(initial=0)) + 1
-    room = max(4 * batch, deepest, LEAST_ROOM)
+    room = max(4 * batch, deepest, _LEAST_ROOM)
     listed = len(followers.offsets) > 0
     begin = followers.offsets[:-1].copy() if listed else np.full(len(row), -1, np.int64)
     count = np.diff(followers.offsets).astype(np.int64) if listed else np.zeros(len(row), np.int64)
     kept = followers.targets if listed else np.empty(1 << 12, np.int32)
     stack, cursor = np.zeros(deepest, np.int64), np.zeros(deepest, np.int64)
     state = np.zeros(7, np.int64)
-    state[_NEXT], state[_SKIP] = first_start(capped[begins], low)
+    state[_NEXT], state[_SKIP] = _first_start(capped[begins], low)
     left = high - low
     while left > 0:
         offsets, rows = np.zeros(batch + 1, np.int64), np.empty(room, np.int32)
@@ -141,7 +141,7 @@ def extract(
             return
 
 
-def first_start(capped: IntArray, low: int) -> tuple[int, int]:
+def _first_start(capped: IntArray, low: int) -> tuple[int, int]:
     """The start that trend number `low` is of, and how many of its trends come before that one."""
     if low == 0:
         return 0, 0

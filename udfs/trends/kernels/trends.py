@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.trends.kernels.anchors import extract_by_anchors, parts_of
 from patternlake.udfs.trends.kernels.assigning import assign_terms
 from patternlake.udfs.trends.kernels.cells import Blocks, Cells, cells_of
 from patternlake.udfs.trends.kernels.counting import (
@@ -166,7 +165,6 @@ class Trends:
         low: int = 0,
         high: int | None = None,
         *,
-        anchored: bool = False,
         batch: int = 1 << 16,
         memory: int = MEMORY,
     ) -> Iterator[Batch]:
@@ -176,8 +174,6 @@ class Trends:
         ----------
         low, high
             A share of the numbers 0 to `total()`; shares can be extracted apart from each other, in any order.
-        anchored
-            By anchors, where these fit `memory`; else by depth-first search. Answers are the same.
         batch
             About how many trends one batch has.
         memory
@@ -192,13 +188,10 @@ class Trends:
             raise ArgumentError(f"trend number {low}: numbers go from 0 to 2^62 - 1")
         swept = self._swept
         until = 2**62 if high is None else min(high, 2**62)
-        asked = (self._row, self._cell, self._starts, self._ends, swept.capped, swept.length, low, until)
-        parts = None
-        if anchored:
-            parts = parts_of(self._followers, self._order, self._starts, self._ends, swept.length, memory)
-        if parts is not None:
-            return extract_by_anchors(parts, *asked, batch=batch)
-        return extract(self._followers, *asked, batch=batch, memory=memory)
+        return extract(
+            self._followers, self._row, self._cell, self._starts, self._ends, swept.capped, swept.length, low, until,
+            batch=batch, memory=memory,
+        )  # fmt: skip
 
     def assign(self, batch: Batch) -> IntArray:
         """A row of the cells for each event of some trends, of a term that it has in one of their assignments."""
