@@ -36,8 +36,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from benchmarks.machine_subscriptions import GAUSSIAN, IntArray, Workload, asked, full_matches, stream
+from benchmarks.machine_subscriptions import GAUSSIAN, Workload, asked, full_matches, stream
 from benchmarks.named_events import named_events
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.machines.kernels.matching_primitives import matching_primitives
 from patternlake.udfs.machines.kernels.running import Held, Machines, nothing_held
 from patternlake.udfs.machines.kernels.stream import Stream

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.named_events import named_events
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.forecasts.passage import Forecaster, Waited
 from patternlake.udfs.machines.forecasts.totals import counts_of
@@ -18,7 +19,7 @@ from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.kernels.matching_primitives import matching_primitives
 from patternlake.udfs.machines.kernels.running import Machines, nothing_held
 from patternlake.udfs.machines.kernels.stream import Stream
-from patternlake.udfs.machines.kernels.tables import Compiled, IntArray, compiled
+from patternlake.udfs.machines.kernels.tables import Compiled, compiled
 from patternlake.udfs.machines.query import Subscription, compile_subscription
 
 LETTERS, SHARES = ("a", "b", "c", "d", "x"), (0.2, 0.2, 0.2, 0.2, 0.2)

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
+SmallArray = NDArray[np.int32]
+LaneArray = NDArray[np.uint64]
 
 
 def repeat_between(first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
-from patternlake.udfs.groups.automaton.alphabet import SmallArray
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray, SmallArray
 from patternlake.udfs.groups.kernels.steps import Steps, rest_of
 from patternlake.udfs.groups.words import Words
 

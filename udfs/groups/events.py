@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from patternlake.udfs.arrays import FloatArray, IntArray
+from patternlake.udfs.arrays import FloatArray, IntArray, SmallArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.events import integers, read_events
-from patternlake.udfs.groups.automaton.alphabet import SmallArray
 from patternlake.udfs.groups.kernels.steps import bad_steps
 from patternlake.udfs.groups.query import GroupQuery
 

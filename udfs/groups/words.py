@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.groups.automaton.alphabet import SmallArray
+from patternlake.udfs.arrays import BoolArray, IntArray, SmallArray
 from patternlake.udfs.groups.automaton.positions import MAX_STATES, too_large
 from patternlake.udfs.groups.query import GroupQuery
 

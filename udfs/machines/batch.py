@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import read_events
 from patternlake.udfs.machines.events import stream_of
 from patternlake.udfs.machines.forecasts.waiting_times import Waits, together
@@ -19,7 +20,6 @@ from patternlake.udfs.machines.forecasts.waiting_times import counted as counted
 from patternlake.udfs.machines.from_config import Group, columns_read
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.kernels.running import Held, Machines
-from patternlake.udfs.machines.kernels.tables import BoolArray, IntArray
 from patternlake.udfs.machines.state import INSTANCE_COLUMNS, InstanceRows, counts_row, instances, matches, waits_row
 from patternlake.udfs.partitions import first_rows
 from patternlake.udfs.record_batches import columns_of, tables

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.language.predicate.columns import typed_column
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.machines.forecasts.waiting_times import pace_of
@@ -23,9 +23,6 @@ from patternlake.udfs.machines.graph.liveness import FIRST, NOW, CompletionPath
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.request import Question
 from patternlake.udfs.partitions import number_partitions
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 COLUMNS = ("part", "state_id", "operands", "times", "joins")
 RANK_COLUMNS = ("first_rank", "taken")

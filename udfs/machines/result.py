@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.machines.forecasts.passage import any_of, telling
 from patternlake.udfs.machines.forecasts.waiting_times import ANY_PACE, round_times
 from patternlake.udfs.machines.graph.ages import NEVER
@@ -23,8 +24,6 @@ from patternlake.udfs.machines.kernels.smallest import smallest_of_groups
 from patternlake.udfs.machines.passing_time import STANDING
 from patternlake.udfs.machines.request import Told
 from patternlake.udfs.partitions import number_partitions
-
-IntArray = NDArray[np.int64]
 
 ROWS = pa.schema(
     [

@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import integers, micros
 from patternlake.udfs.machines.forecasts.totals import Totals
 from patternlake.udfs.machines.forecasts.waiting_times import Waits, as_document
 from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.kernels.running import Found, Held
-from patternlake.udfs.machines.kernels.tables import BoolArray, Compiled, IntArray
+from patternlake.udfs.machines.kernels.tables import Compiled
 from patternlake.udfs.machines.kernels.workspace import NONE
 
 PART = pa.list_(pa.string())

@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-LaneArray = NDArray[np.uint64]
-SmallArray = NDArray[np.int32]
+from patternlake.udfs.arrays import LaneArray, SmallArray
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)

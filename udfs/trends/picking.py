@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, LaneArray, SmallArray
 from patternlake.udfs.trends.kernels.extraction import Batch, Followers
 from patternlake.udfs.trends.kernels.followers import followers_of, most_followers
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.role_sweep import following, most_following
 from patternlake.udfs.trends.kernels.roles import Automaton
-
-SmallArray = NDArray[np.int32]
-LaneArray = NDArray[np.uint64]
 
 _NOUGHT = np.uint64(0)
 _ONE = np.uint64(1)

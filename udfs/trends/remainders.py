@@ -9,11 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import LaneArray
 from patternlake.udfs.trends.measures import product, wide_product
-
-LaneArray = NDArray[np.uint64]
 
 BITS = 64
 """Of a limb."""

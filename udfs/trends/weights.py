@@ -12,12 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray, LaneArray
 from patternlake.udfs.trends.measures import products
-
-LaneArray = NDArray[np.uint64]
 
 _MANTISSA = 53
 

@@ -12,15 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, SmallArray
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.predicates import Predicate
 from patternlake.udfs.language.query.tree import Query
-
-SmallArray = NDArray[np.int32]
 
 MAX_CLASSES = 4096
 """Classes of events that an alphabet may have; twelve predicates that may hold together make as many."""

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import BoolArray
-from patternlake.udfs.groups.automaton.alphabet import SmallArray
+from patternlake.udfs.arrays import BoolArray, SmallArray
 from patternlake.udfs.groups.automaton.positions import MAX_STATES, Positions, too_large
 from patternlake.udfs.groups.query import GroupQuery
 

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from patternlake.udfs.arrays import FloatArray, IntArray
-from patternlake.udfs.groups.automaton.alphabet import SmallArray
+from patternlake.udfs.arrays import FloatArray, IntArray, SmallArray
 from patternlake.udfs.groups.automaton.subsets import Automaton, Moves
 from patternlake.udfs.groups.kernels.steps import Steps
 from patternlake.udfs.groups.kernels.vectors import Vector, begin, push, take, vector_workspace

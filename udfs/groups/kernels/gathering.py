@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.arrays import FloatArray, IntArray
-from patternlake.udfs.groups.automaton.alphabet import SmallArray
+from patternlake.udfs.arrays import FloatArray, IntArray, SmallArray
 from patternlake.udfs.groups.kernels.steps import TOLERANCE, Rows, Steps, arrange, merge, total_of
 from patternlake.udfs.groups.state import CLASSES, FIXED, KNOWN, LAST, STEPS, WAITING, WAITING_STEP
 

@@ -10,9 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray, SmallArray
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.groups.automaton.alphabet import SmallArray
 from patternlake.udfs.groups.automaton.subsets import Automaton, automaton_of
 from patternlake.udfs.groups.kernels.complete import complete_workspace
 from patternlake.udfs.groups.kernels.gathering import Gathered, Held, TooEarly, gather

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
-from patternlake.udfs.groups.automaton.alphabet import SmallArray
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray, SmallArray
 from patternlake.udfs.subkernels import subkernel
 
 TOLERANCE = 1e-6

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
-from patternlake.udfs.groups.automaton.alphabet import SmallArray
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray, SmallArray
 from patternlake.udfs.groups.automaton.subsets import Moves
 from patternlake.udfs.groups.kernels.complete import Complete, complete_probability
 from patternlake.udfs.groups.kernels.live import Live, Plan, grow, weigh

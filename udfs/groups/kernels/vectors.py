@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.arrays import FloatArray
-from patternlake.udfs.groups.automaton.alphabet import SmallArray
+from patternlake.udfs.arrays import FloatArray, SmallArray
 from patternlake.udfs.groups.automaton.subsets import Moves
 from patternlake.udfs.groups.kernels.steps import TOLERANCE, Steps
 from patternlake.udfs.subkernels import subkernel

@@ -36,6 +36,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import FloatArray, IntArray
 from patternlake.udfs.machines.forecasts.coverage import find_uncovered
 from patternlake.udfs.machines.forecasts.first_passage import after_first_waits, first_passage
 from patternlake.udfs.machines.forecasts.grids import (
@@ -49,7 +50,7 @@ from patternlake.udfs.machines.forecasts.grids import (
     limits_of,
     lookahead_grid,
 )
-from patternlake.udfs.machines.forecasts.waiting_times import ANY_PACE, IntArray, Waiting, Waits, commonest, paces
+from patternlake.udfs.machines.forecasts.waiting_times import ANY_PACE, Waiting, Waits, commonest, paces
 from patternlake.udfs.machines.graph.ages import LEAST_LEFT, NEVER, SLICES, ages_of
 from patternlake.udfs.machines.graph.composite_states import (
     START,
@@ -63,7 +64,6 @@ from patternlake.udfs.machines.graph.composite_states import (
 from patternlake.udfs.machines.graph.merged import graph_of
 from patternlake.udfs.machines.query import Subscription
 
-FloatArray = NDArray[np.float64]
 Cell = tuple[CompositeState, int]
 """A composite state and its age, as moves are counted; or its spot, as they are followed."""
 Counts = Mapping[Cell, Mapping[Cell, float]]

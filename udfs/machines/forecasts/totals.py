@@ -10,11 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
+from patternlake.udfs.arrays import FloatArray, IntArray
 from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves
 from patternlake.udfs.machines.kernels.counting import AGES, GONE
-from patternlake.udfs.machines.kernels.tables import Compiled, IntArray
-from patternlake.udfs.machines.kernels.workspace import FloatArray
+from patternlake.udfs.machines.kernels.tables import Compiled
 
 _Row = tuple[int, int, int, float]
 """Age before; state and age after; weight."""

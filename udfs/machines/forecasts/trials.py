@@ -17,10 +17,11 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from numba import njit
 
+from patternlake.udfs.arrays import FloatArray, IntArray
 from patternlake.udfs.events import read_events
 from patternlake.udfs.machines.events import stream_of
 from patternlake.udfs.machines.forecasts.grids import OPEN, RADIX, ends_sooner, limits_of
-from patternlake.udfs.machines.forecasts.passage import FloatArray, Forecaster, Waited, hazards
+from patternlake.udfs.machines.forecasts.passage import Forecaster, Waited, hazards
 from patternlake.udfs.machines.forecasts.totals import Totals, counts_of
 from patternlake.udfs.machines.forecasts.waiting_times import (
     ANY_PACE,
@@ -34,7 +35,6 @@ from patternlake.udfs.machines.from_config import Group, columns_read
 from patternlake.udfs.machines.graph.composite_states import START, complete
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.kernels.running import Machines, nothing_held
-from patternlake.udfs.machines.kernels.tables import IntArray
 from patternlake.udfs.machines.kernels.workspace import BEGUN, COMPLETED, EDGE, ENDED_AT, FELL, LOOKED_AT
 from patternlake.udfs.machines.state import TOTALS_COLUMNS, totals_columns, totals_of
 from patternlake.udfs.partitions import first_rows

@@ -21,10 +21,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from patternlake.udfs.arrays import FloatArray, IntArray
 
 PER_OCTAVE = 16
 """Bins from one power of 2 to the next; bin 0 counts events of one time."""

@@ -13,11 +13,12 @@ counted otherwise.
 
 from __future__ import annotations
 
+from patternlake.udfs.arrays import FloatArray, IntArray
 from patternlake.udfs.machines.graph.ages import NEVER, age_of
 from patternlake.udfs.machines.kernels.hashing import MOST, mixed
 from patternlake.udfs.machines.kernels.stream import Stream
-from patternlake.udfs.machines.kernels.tables import FOREVER, IntArray, Tables
-from patternlake.udfs.machines.kernels.workspace import LIVE, NONE, OFFSET, SINCE, TALLIED, TOP, FloatArray, Workspace
+from patternlake.udfs.machines.kernels.tables import FOREVER, Tables
+from patternlake.udfs.machines.kernels.workspace import LIVE, NONE, OFFSET, SINCE, TALLIED, TOP, Workspace
 from patternlake.udfs.machines.row_types import Rows
 from patternlake.udfs.subkernels import kernel, uncounted
 

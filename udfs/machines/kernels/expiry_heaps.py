@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from patternlake.udfs.machines.kernels.tables import IntArray
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.subkernels import kernel
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.machines.graph.counted_states import NOTHING
 from patternlake.udfs.machines.kernels.hashing import delete, insert, mixed
-from patternlake.udfs.machines.kernels.tables import DEAD, IntArray, Tables
+from patternlake.udfs.machines.kernels.tables import DEAD, Tables
 from patternlake.udfs.machines.kernels.workspace import (
     EMPTIED,
     GROUP_FREE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from patternlake.udfs.machines.kernels.tables import IntArray
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.subkernels import kernel
 
 EMPTY = -1

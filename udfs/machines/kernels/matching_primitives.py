@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column, distinct_codes
-from patternlake.udfs.machines.kernels.tables import IntArray
 from patternlake.udfs.machines.kernels.workspace import NONE
 from patternlake.udfs.machines.query import Primitive
 

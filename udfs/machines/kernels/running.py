@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.machines.forecasts.totals import Totals
 from patternlake.udfs.machines.kernels.counting import find_boundaries, measure_age, settle_all_moves
 from patternlake.udfs.machines.kernels.groups import free_emptied_groups
 from patternlake.udfs.machines.kernels.instances import add, allocate_instance, free_instance, is_completable, remove
 from patternlake.udfs.machines.kernels.stream import Stream
 from patternlake.udfs.machines.kernels.sweep import sweep
-from patternlake.udfs.machines.kernels.tables import Compiled, IntArray, Tables
+from patternlake.udfs.machines.kernels.tables import Compiled, Tables
 from patternlake.udfs.machines.kernels.workspace import (
     BORN,
     CLOCK,

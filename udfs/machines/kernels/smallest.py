@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from patternlake.udfs.arrays import IntArray
 
 
 @njit(cache=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from patternlake.udfs.machines.kernels.tables import IntArray
-from patternlake.udfs.machines.kernels.workspace import FloatArray
+from patternlake.udfs.arrays import FloatArray, IntArray
 
 
 class Stream(NamedTuple):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.language.query.tree import Extent
 from patternlake.udfs.machines.graph.ages import Ages, ages_of
 from patternlake.udfs.machines.graph.counted_states import CountedStates, counted_states_of, onward_of
@@ -34,9 +35,6 @@ from patternlake.udfs.machines.row_types import (
     Rows,
 )
 from patternlake.udfs.machines.time_conditions import TimeCondition
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 FOREVER = np.int64(2**62)
 """Stands for no bound: of windows, of times, of ranks."""

@@ -13,8 +13,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
 from patternlake.udfs.machines.kernels.hashing import MOST, mixed
-from patternlake.udfs.machines.kernels.tables import BoolArray, Compiled, IntArray
+from patternlake.udfs.machines.kernels.tables import Compiled
 from patternlake.udfs.machines.row_types import (
     DISCARD,
     FIRING,
@@ -28,8 +29,6 @@ from patternlake.udfs.machines.row_types import (
     STATE_LIST,
     Rows,
 )
-
-FloatArray = NDArray[np.float64]
 
 NONE = -1
 _INTEGER = np.dtype(np.int64)

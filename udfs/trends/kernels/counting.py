@@ -15,8 +15,8 @@ from math import prod
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
-from patternlake.udfs.trends.kernels.sweep import LaneArray, SmallArray, Sums, logarithmic_sum
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray, LaneArray, SmallArray
+from patternlake.udfs.trends.kernels.sweep import Sums, logarithmic_sum
 from patternlake.udfs.trends.measures import LENGTHS, Measures
 from patternlake.udfs.trends.remainders import from_remainders
 from patternlake.udfs.trends.weights import Weights

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, SmallArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Reference, evaluate
@@ -19,8 +18,6 @@ from patternlake.udfs.trends.kernels.cells import Cells
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.sweep import allowed
 from patternlake.udfs.trends.query import Step, TrendQuery
-
-SmallArray = NDArray[np.int32]
 
 MOST_EDGES = 1 << 26
 """Edges of one part of an answer."""

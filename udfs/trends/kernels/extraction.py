@@ -16,15 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, SmallArray
 from patternlake.udfs.trends.kernels.followers import followers_of, most_followers
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.role_sweep import following, most_following
 from patternlake.udfs.trends.kernels.roles import Automaton
-
-SmallArray = NDArray[np.int32]
 
 MEMORY = 1 << 25
 """Entries of followers that are kept, unless told."""

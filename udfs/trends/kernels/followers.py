@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import SmallArray
 from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.sweep import allowed
-
-SmallArray = NDArray[np.int32]
 
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _PLACE = np.zeros(64, np.int32)

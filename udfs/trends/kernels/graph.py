@@ -20,15 +20,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.arrays import IntArray, SmallArray
 from patternlake.udfs.sort_keys import order_keys, paired
 from patternlake.udfs.trends.kernels.cells import Cells
 from patternlake.udfs.trends.kernels.leaves import EVERY, OPERATORS, by_block, cut, runs
 from patternlake.udfs.trends.query import FARTHEST, Step, TrendQuery
-
-SmallArray = NDArray[np.int32]
 
 LOOP, NEXT = 0, 1
 """Slots: of an earlier event its step to its own term and to the next; of a later one from its own and the last."""

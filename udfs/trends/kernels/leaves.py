@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.arrays import IntArray, SmallArray
 from patternlake.udfs.subkernels import subkernel
-
-SmallArray = NDArray[np.int32]
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(1, 6)

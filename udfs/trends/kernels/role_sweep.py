@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, LaneArray, SmallArray
 from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.followers import most_followers, sort_distinct
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.roles import Automaton, forget, led_to, relate
 from patternlake.udfs.trends.kernels.sweep import Sums, add, finish, logarithmic_sum
 from patternlake.udfs.trends.measures import Measures
-
-SmallArray = NDArray[np.int32]
-LaneArray = NDArray[np.uint64]
 
 
 @subkernel

@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, SmallArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.cells import Cells
@@ -35,8 +35,6 @@ from patternlake.udfs.trends.kernels.graph import LOOP, Graph
 from patternlake.udfs.trends.kernels.leaves import latest_first
 from patternlake.udfs.trends.kernels.sweep import allowed
 from patternlake.udfs.trends.query import TrendQuery
-
-SmallArray = NDArray[np.int32]
 
 MOST_TERMS = 62
 """A set of terms is one integer."""

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, SmallArray
 from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.graph import LOOP, Graph
 from patternlake.udfs.trends.kernels.sweep import allowed
-
-SmallArray = NDArray[np.int32]
 
 
 @njit(cache=True)

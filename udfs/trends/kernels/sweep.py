@@ -20,15 +20,11 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray, LaneArray, SmallArray
 from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.graph import LOOP, Graph
 from patternlake.udfs.trends.measures import Measures, product
-
-SmallArray = NDArray[np.int32]
-LaneArray = NDArray[np.uint64]
 
 Sums = tuple[LaneArray, FloatArray, SmallArray]
 """uint64[n, 2p]: C and then T for each modulus (0: wrapping at 2^64); float64[n]: C or log2 C; int32[n]: L, 0 where
