@@ -117,12 +117,8 @@ def check_request(
 
     Parameters
     ----------
-    arguments
-        The SQL function's arguments by name; times in microseconds since the epoch.
-    publication
-        What `ingest` published of the stream.
-    known
-        Names of all streams.
+    arguments, publication, known
+        As of `published_stream`.
     counts
         Of the stream's names.
     configured

@@ -47,10 +47,8 @@ def check_text(
     ----------
     arguments, whole
         As of `request.check_request`; ``query`` is a text.
-    publication
-        What `ingest` published of the stream.
-    known
-        Names of all streams.
+    publication, known
+        As of `published_stream`.
     counts
         Of the stream's names, `MOST_NAMES` at most.
 
