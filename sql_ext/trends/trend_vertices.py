@@ -36,13 +36,14 @@ from patternlake.udfs.arrays import IntArray, repeat_between
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.partitions import PART, columns_holding, portions_by_partition
+from patternlake.udfs.pattern_names import names_asked, names_taken
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.trends.ends import window_ends
 from patternlake.udfs.trends.kinds import EVENT
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.request import TrendReads, TrendsRequest, check_request
-from patternlake.udfs.trends.text_request import check_text, is_text, names_asked, names_taken, too_many_events
+from patternlake.udfs.trends.text_request import check_text, is_text, too_many_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -244,7 +245,7 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any], attributes: tuple[str, 
     if attributes is not None and published.at is not None:
         read = json.loads(published.at.source)
         events = BatchRange(published.at.stream_id, read["ingest_base"], read["ingest_batch"])
-        names = names_taken(reads.request.layout.query)
+        names = names_taken((term.name, term.define) for term in reads.request.layout.query.terms)
         where, all_where = _events_read(reads, events, None if names is None else sorted(names), arguments)
         here = lake.small("events", where)
         if here:
@@ -277,7 +278,7 @@ def _call_of_text(
     where, all_where = _events_read(reads, reads.rows, reads.names, arguments)
     types = reads.request.layout.types
     _check_size(lake, reads.events, where, asked.partition, types, arguments)
-    told = tell_unseen(lake, names_asked(asked), facts.counts)
+    told = tell_unseen(lake, names_asked((term.name, term.define) for term in asked.terms), facts.counts)
     here = lake.small("events", where)
     if here:
         reads = check_text(arguments, facts.published, facts.known, facts.counts, whole=True)

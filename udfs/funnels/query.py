@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from patternlake.udfs.arguments import window
 from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError, shorten
-from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, names_admitted, parse_predicate
+from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, parse_predicate
 from patternlake.udfs.language.query import engines, extents, operands
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.tree import Event, Extent, Query, Sequence
+from patternlake.udfs.pattern_names import names_asked
 
 MOST_STEPS = 64
 """Which steps an event fits is a number of so many bits."""
@@ -87,11 +88,7 @@ class FunnelQuery:
     @property
     def asked_names(self) -> tuple[str, ...]:
         """The event names that steps and their primitives ask for, in text order, each once."""
-        found: dict[str, None] = {}
-        for choice in self.choices:
-            asked = [choice.name] if choice.define is None else sorted(names_admitted(choice.define) or ())
-            found.update(dict.fromkeys(asked))
-        return tuple(found)
+        return names_asked((choice.name, choice.define) for choice in self.choices)
 
     def event_columns(self, by: str | None, types: Mapping[str, str]) -> tuple[str, ...]:
         """Columns of the table of events that are read, those that partition it and the one that groups it included,

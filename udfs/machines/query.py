@@ -21,7 +21,6 @@ from patternlake.udfs.language.predicate.predicates import (
     bind,
     column_type,
     conjunction,
-    names_admitted,
     parse_predicate,
 )
 from patternlake.udfs.language.query import engines, operands, tree
@@ -133,16 +132,6 @@ class Subscription:
         )
         return replace(self, primitives=primitives, variables=tuple(number.values()))
 
-    @property
-    def names(self) -> frozenset[str] | None:
-        """Names of events that can take part; None where a DEFINE may hold for any name."""
-        found: set[str] = set()
-        for primitive in self.primitives:
-            admitted = frozenset({primitive.takes}) if primitive.define is None else names_admitted(primitive.define)
-            if admitted is None:
-                return None
-            found |= admitted
-        return frozenset(found)
 
 
 def compile_subscription(query: Query, scope: Scope | None = None) -> Subscription:

@@ -20,6 +20,7 @@ from patternlake.udfs.kleene.query import compile_pattern as compile_kleene
 from patternlake.udfs.language.predicate.predicates import Scope, names_admitted
 from patternlake.udfs.language.query import engines
 from patternlake.udfs.language.query.tree import Query
+from patternlake.udfs.pattern_names import names_asked
 from patternlake.udfs.sketch.kernels.hits import OperandMatches
 from patternlake.udfs.sketch.query import Alternative, SketchPattern, Slot
 from patternlake.udfs.sketch.request import compile_own
@@ -128,9 +129,8 @@ def lend(pattern: KleenePattern, *, names_are_tokens: bool) -> SketchPattern:
         for part in asking
         if part.define is not None
     }
-    names: dict[str, None] = {}
-    for part in asking:
-        names.update(dict.fromkeys([part.takes] if part.define is None else sorted(admitted[part.takes] or ())))
+    # A primitive that may also equal another token names no event.
+    told = (part for part in asking if names_are_tokens or part.define is None)
 
     def slot(parts: list[Operand | Ending]) -> Slot:
         takes = dict.fromkeys((part.takes, part.define is not None) for part in parts)
@@ -138,7 +138,7 @@ def lend(pattern: KleenePattern, *, names_are_tokens: bool) -> SketchPattern:
 
     slots = (slot(asking), *(slot([pattern.operands[number] for number in kind]) for kind in _kinds(pattern)))
     return SketchPattern(
-        names=tuple(names),
+        names=names_asked((part.takes, part.define) for part in told),
         slots=slots,
         blocks=(0, len(slots)),
         terms=(0, 1),

@@ -14,12 +14,11 @@ from typing import Any
 from patternlake.udfs.arguments import check_key
 from patternlake.udfs.digits import show_number
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.language.predicate.predicates import names_admitted
+from patternlake.udfs.pattern_names import names_taken
 from patternlake.udfs.published import NameCount, Published, count_events, published_stream
 from patternlake.udfs.requests import compile_once
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.query import TrendQuery
 from patternlake.udfs.trends.request import QueryState, TrendReads, reads_of
 from patternlake.udfs.unseen_names import MOST_NAMES
 
@@ -68,7 +67,7 @@ def check_text(
     windows, last = Windows.of(query), at.source_to
     # Of so many names, there may be others that are not counted; of a table none is.
     counted = counts if 0 < len(counts) < MOST_NAMES or not at.source_to else None
-    names = names_taken(query)
+    names = names_taken((term.name, term.define) for term in query.terms)
     events = last if counted is None else count_events(counted, names)
     lowest: int | None = 0
     highest: int | None = 0
@@ -80,25 +79,6 @@ def check_text(
     state = QueryState(events * len(query.terms), lowest, highest)
     reads = reads_of(arguments, at, configuration, state, whole)
     return replace(reads, names=None if names is None else sorted(names), events=events)
-
-
-def names_taken(query: TrendQuery) -> frozenset[str] | None:
-    """Names of events that a query can take; None where a DEFINE may hold for any."""
-    found: set[str] = set()
-    for term in query.terms:
-        names = frozenset({term.name}) if term.define is None else names_admitted(term.define)
-        if names is None:
-            return None
-        found |= names
-    return frozenset(found)
-
-
-def names_asked(query: TrendQuery) -> tuple[str, ...]:
-    """The event names that the text asks for, in its order, each once."""
-    found: dict[str, None] = {}
-    for term in query.terms:
-        found.update(dict.fromkeys([term.name] if term.define is None else sorted(names_admitted(term.define) or ())))
-    return tuple(found)
 
 
 def too_many_events(events: int, most: int, setting: str) -> ArgumentError:

@@ -11,6 +11,7 @@ from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.query import Chain, Item, Subscription, compile_subscription
 from patternlake.udfs.machines.time_conditions import TimeBound, TimeChoice
+from patternlake.udfs.pattern_names import names_taken
 
 SECOND = 1_000_000
 SCOPE = Scope(attributes={"ip": "string", "status": "string", "x": "double"}, parameters={"d": "5 MIN"}, key="who")
@@ -93,9 +94,12 @@ def test_joins_are_taken_out_of_the_predicate() -> None:
 
 
 def test_names_that_can_take_part_are_known() -> None:
-    assert compiled("a ; b | c").names == {"a", "b", "c"}
-    assert compiled("a ; b DEFINE b AS name = 'q' AND x > 1").names == {"a", "q"}
-    assert compiled("a ; b DEFINE b AS x > 1").names is None
+    def names(text: str) -> frozenset[str] | None:
+        return names_taken((primitive.takes, primitive.define) for primitive in compiled(text).primitives)
+
+    assert names("a ; b | c") == {"a", "b", "c"}
+    assert names("a ; b DEFINE b AS name = 'q' AND x > 1") == {"a", "q"}
+    assert names("a ; b DEFINE b AS x > 1") is None
 
 
 @pytest.mark.parametrize(
