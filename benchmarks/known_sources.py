@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from benchmarks.named_events import named_events
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.machines.forecasts.grids import limits_of
 from patternlake.udfs.machines.forecasts.passage import Forecaster, Waited
 from patternlake.udfs.machines.forecasts.totals import counts_of
 from patternlake.udfs.machines.forecasts.trials import BINS, Trained, judge, told_by
@@ -98,7 +99,8 @@ def forecaster_of(
     """A subscription trained on a source up to a watermark, for a number of events or a time in microseconds."""
     made = made_of(asked(query))
     counts = counts_of(made, run(made, source).totals, 0)
-    return Forecaster(made.subscriptions[0], counts, lookahead, waited=waited(source, now), time=time)
+    limits = limits_of(made.graph, made.ages, 0, made.subscriptions[0].master)
+    return Forecaster(made.subscriptions[0], counts, lookahead, limits=limits, waited=waited(source, now), time=time)
 
 
 def judged(

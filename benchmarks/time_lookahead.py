@@ -26,6 +26,7 @@ from rich.table import Table
 from benchmarks.known_sources import LETTERS, SECOND, Source, asked, made_of, run
 from benchmarks.tables import console
 from patternlake.udfs.arrays import FloatArray, IntArray
+from patternlake.udfs.machines.forecasts.grids import limits_of
 from patternlake.udfs.machines.forecasts.passage import Forecaster, Waited
 from patternlake.udfs.machines.forecasts.totals import counts_of
 from patternlake.udfs.machines.forecasts.waiting_times import counted, pace_of
@@ -109,7 +110,8 @@ def judge_forecasts(
     made, now, new = made_of(asked(query)), MOMENT * SECOND, np.zeros(len(known), np.int64)
     waited = Waited(counted(known_times, event_at, new, new, new, now), now)
     counts = counts_of(made, run(made, source).totals, 0)
-    passage = Forecaster(made.subscriptions[0], counts, 1, waited=waited, time=ahead * SECOND).passage
+    limits = limits_of(made.graph, made.ages, 0, made.subscriptions[0].master)
+    passage = Forecaster(made.subscriptions[0], counts, 1, limits=limits, waited=waited, time=ahead * SECOND).passage
     rows = []
     for (letters, times), (past, past_times) in zip(some, known, strict=True):
         inside = (times > now) & (times <= now + ahead * SECOND)

@@ -17,6 +17,7 @@ from naive.machine_random import random_events, random_subscription
 from pyspark.sql import Row, SparkSession
 from sql.machine_lake import MachineStream, call
 from sql.sketch_lake import DATABASE, E, SketchLake, shared
+from unit.machines.forecasters import probability, spot, trained
 from unit.machines.running_cases import Run
 from unit.machines.test_machine_forecasting import composite_states
 
@@ -166,7 +167,7 @@ def forecaster_of(asked: Asked, events: Sequence[naive.Event], counts: chains.Co
     times = np.array([time for part in parts for time in part], np.int64)
     waited = Waited(counted(times, ends, new, new, new, now), now)
     own = run.as_ours(0, counts)
-    return Forecaster(run.compiled.subscriptions[0], own, asked.lookahead, asked.smoothing, waited=waited)
+    return trained(run.compiled.subscriptions[0], own, asked.lookahead, asked.smoothing, waited=waited)
 
 
 def completed_within(
@@ -175,7 +176,8 @@ def completed_within(
     """What the instances of a row forecast together, within one event less than is looked ahead, and within all."""
     spots = telling(
         [
-            forecaster.spot(
+            spot(
+                forecaster,
                 composite_state,
                 NEVER if left.time is None else left.time,
                 NEVER if left.events is None else left.events,
@@ -188,7 +190,7 @@ def completed_within(
         within = forecaster.passage.within(composite_state, np.array(spots), np.full(len(spots), quiet))
         return [float(one) for one in any_of(within)[-2:]]
     left = lefts[0].time if len(lefts) == 1 else None
-    return [float(one) for one in forecaster.probability(composite_state, spots[0], quiet, left=left, last=2)]
+    return [float(one) for one in probability(forecaster, composite_state, spots[0], quiet, left=left, last=2)]
 
 
 def live_rows(

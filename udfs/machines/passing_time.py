@@ -26,7 +26,8 @@ from patternlake.udfs.partitions import number_partitions
 
 COLUMNS = ("part", "state_id", "operands", "times", "joins")
 RANK_COLUMNS = ("first_rank", "taken")
-"""Read as well where `needs_ranks`: of the root's rows, too, which say how many events a partition has taken."""
+"""Read as well where a window of events bounds it: of the root's rows, too, which say how many events a partition has
+taken."""
 PARTITION_COLUMNS = (*RANK_COLUMNS, "last_time", "first_time")
 """Read as well where deadlines or waits matter to forecasts: of the root's rows, too."""
 STANDING = ("left", "events", "closed", "quiet", "pace")
@@ -121,12 +122,6 @@ def bounded_by_now(group: Group) -> bool:
     return any(map(_has_now, group.compiled.graph.completion_paths))
 
 
-def needs_ranks(group: Group) -> bool:
-    """Whether the ranks of events must be known to judge that."""
-    within = group.compiled.subscriptions[0].within
-    return within is not None and within.counted and bounded_by_now(group)
-
-
 def completable(group: Group, types: Mapping[str, str], instances: Mapping[str, pa.Array], now: int) -> BoolArray:
     """bool[n]: the instances that events from a moment on can complete; True of rows that are no instances.
 
@@ -137,7 +132,7 @@ def completable(group: Group, types: Mapping[str, str], instances: Mapping[str, 
     types
         Spark type of each of the stream's attributes.
     instances
-        `COLUMNS` of n rows, all of a partition; where the group `needs_ranks`, `RANK_COLUMNS` and the root's rows.
+        `COLUMNS` of n rows, all of a partition; of a window of events, `RANK_COLUMNS` and the root's rows as well.
     now
         Microseconds since the epoch; no event that was taken is later.
     """

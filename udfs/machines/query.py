@@ -133,7 +133,6 @@ class Subscription:
         return replace(self, primitives=primitives, variables=tuple(number.values()))
 
 
-
 def compile_subscription(query: Query, scope: Scope | None = None) -> Subscription:
     """Compile a query for the machines engine.
 

@@ -306,7 +306,7 @@ def forecast(question: Question, moves: Sequence[Mapping[str, Any]], waited: Wai
     )
     limits = limits_of(graph, compiled.ages, 0, subscription.master)
     forecaster = Forecaster(
-        subscription, counts, question.lookahead, question.smoothing, waited=waited, time=time, limits=limits
+        subscription, counts, question.lookahead, question.smoothing, limits=limits, waited=waited, time=time
     )
     found = [
         {

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from unit.machines.forecasters import probability, spot
 
 from benchmarks.known_sources import LETTERS, SECOND, SHARES, Source, calibration, forecaster_of, independent, markov
 from patternlake.udfs.machines.graph.composite_states import CompositeState
@@ -25,16 +26,16 @@ def within(follow: Follow, start: State, n: int) -> float:
     """The probability that independent letters, one a second, complete a row within n events."""
 
     @cache
-    def probability(state: State, steps: int) -> float:
+    def chance(state: State, steps: int) -> float:
         if state == DONE or state is None or steps == 0:
             return float(state == DONE)
-        return sum(share * probability(follow(state, letter), steps - 1) for letter, share in SHARE.items())
+        return sum(share * chance(follow(state, letter), steps - 1) for letter, share in SHARE.items())
 
-    return probability(start, n)
+    return chance(start, n)
 
 
 Rest = Callable[[State], dict[str, int]]
-"""What a row's state has left: as `Forecaster.spot` takes it."""
+"""What a row's state has left: as `forecasters.spot` takes it."""
 
 
 def in_time(limit: int) -> Rest:
@@ -146,7 +147,8 @@ def test_forecasts_are_the_exact_answers(
     forecaster = forecaster_of(query, independent(60_000, 1), LOOKAHEADS[-1])
     for composite_state, states in rows.items():
         for state in states:
-            told = forecaster.probability(composite_state, forecaster.spot(composite_state, **rest(state)))[LOOKAHEADS]
+            at_spot = spot(forecaster, composite_state, **rest(state))
+            told = probability(forecaster, composite_state, at_spot)[LOOKAHEADS]
             assert told == pytest.approx([within(follow, state, n) for n in LOOKAHEADS], abs=0.025), state
 
 
@@ -157,9 +159,9 @@ def test_a_quiet_time_counts_against_the_deadline(limit: int) -> None:
     query, left = f"a ; b WITHIN {limit} SEC", limit * SECOND - 1
     for time in (None, 4 * SECOND, SECOND // 2):
         forecaster = forecaster_of(query, source, 10, time)
-        spot = forecaster.spot(N1, left)
+        at_spot = spot(forecaster, N1, left)
         for quiet in (0.0, 0.5 * limit, 0.975 * limit):
-            told = forecaster.probability(N1, spot, round(quiet * SECOND), left=left, last=1)[-1]
+            told = probability(forecaster, N1, at_spot, round(quiet * SECOND), left=left, last=1)[-1]
             due = min(limit - quiet, 10.0 if time is None else time / SECOND)
             # Of what is next to its deadline there are few cases to learn from.
             assert told == pytest.approx(1 - exp(-0.2 * due), rel=0.06, abs=0.004), (time, quiet)
@@ -190,8 +192,8 @@ def test_as_many_forecasts_of_quiet_partitions_come_true_as_they_say(gaps: str, 
             if not live:
                 continue
             left, quiet = live[-1] + limit * SECOND - 1 - int(at[last - 1]), moment - int(at[last - 1])
-            spot = forecaster.spot(N1, left)
-            told.append(forecaster.probability(N1, spot, quiet, left=left, last=1)[-1])
+            at_spot = spot(forecaster, N1, left)
+            told.append(probability(forecaster, N1, at_spot, quiet, left=left, last=1)[-1])
             until = min(live[-1] + limit * SECOND - 1, moment + time if time else at[last + 9])
             true.append(bool((own[last:][at[last:] <= until] == 1).any()))
         assert len(told) > 300

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from unit.machines.forecasters import trained
 
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.machines.forecasts.passage import Forecaster, Waited
+from patternlake.udfs.machines.forecasts.passage import Waited
 from patternlake.udfs.machines.forecasts.waiting_times import counted
 from patternlake.udfs.machines.graph.ages import NEVER
 from patternlake.udfs.machines.graph.composite_states import CompositeState
@@ -18,7 +19,7 @@ from patternlake.udfs.machines.result import live_rows
 MOMENT = pa.timestamp("us", "UTC")
 N1 = CompositeState(1)
 SUBSCRIPTION = compile_subscription(parse("a ; b"))
-PASSAGE = Forecaster(SUBSCRIPTION, {(N1, 0): {(CompositeState(2), 0): 1.0, (N1, 0): 1.0}}, 1).passage
+PASSAGE = trained(SUBSCRIPTION, {(N1, 0): {(CompositeState(2), 0): 1.0, (N1, 0): 1.0}}, 1).passage
 TOLD = Told([{"state_id": "n1", "state": "N1", "composite_state": N1, "trained_on": 4}], PASSAGE)
 
 
@@ -62,7 +63,7 @@ def test_each_row_goes_by_the_quiet_time_and_the_deadline_of_its_partition(ahead
     waited = Waited(counted(times, np.array([0, len(times)]), new, new, new, now), now)
     timed = compile_subscription(parse("a ; b @(t(b) - t(a) <= 4 SEC)"))
     counts = {(N1, 30): {(CompositeState(2), 0): 1.0, (N1, 30): 1.0}}
-    forecaster = Forecaster(timed, counts, 9, waited=waited, time=ahead)
+    forecaster = trained(timed, counts, 9, waited=waited, time=ahead)
     told = Told([{"state_id": "n1", "state": "N1", "composite_state": N1, "trained_on": 2}], forecaster.passage)
     # Quiet for so many half seconds, of a deadline of four seconds that began with the last event.
     quiet = np.array([0, 1, 2, 3, 3, 0]) * second // 2

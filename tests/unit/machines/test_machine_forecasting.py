@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from naive import machine_forecasts as chains
 from naive.machine_cases import ATTRIBUTES, FORESEEN, Foreseen
 from naive.machine_random import random_subscription
+from unit.machines.forecasters import exactly_at, probability, spot, trained
 from unit.machines.running_cases import Run
 
 from patternlake.udfs.language.predicate.predicates import Scope
@@ -60,7 +61,9 @@ def test_forecasts_are_the_worked_ones(case: Foreseen) -> None:
     run = Run([case.trained.subscription.text])
     run.take(case.trained.events)
     asked = compiled(case.trained.subscription.text)
-    within = Forecaster(asked, run.counts(0), len(case.within)).probability(reached(asked, case.bound.split()))
+    within = probability(
+        trained(asked, run.counts(0), len(case.within)), reached(asked, case.bound.split())
+    )
     assert within[1:] == pytest.approx(case.within)
 
 
@@ -70,7 +73,7 @@ def test_random_forecasts_are_those_of_the_oracle_where_copies_do_all(rng: rando
     asked = compiled(case.text)
     assume(not find_uncovered(asked))
     smoothing, lookahead = rng.choice([0.0, 0.5]), rng.randint(1, 6)
-    blank = Forecaster(asked, {}, 1)
+    blank = trained(asked, {}, 1)
     counts: dict[Cell, dict[Cell, float]] = {}
     ours_of = {chains.Cell(name): (composite_state, 0) for name, composite_state in named(asked).items()} | {
         chains.DEAD: DEAD
@@ -92,7 +95,7 @@ def test_random_forecasts_are_those_of_the_oracle_where_copies_do_all(rng: rando
     for bound, composite_state in composite_states(asked).items():
         if bound and not complete(asked.master, composite_state):
             exactly = [naive.exactly(name_of[composite_state, 0], n) for n in range(lookahead + 1)]
-            assert ours.alpha(composite_state) == pytest.approx(exactly, abs=1e-12)
+            assert exactly_at(ours, composite_state) == pytest.approx(exactly, abs=1e-12)
             assert ours.trained_on(composite_state) == sum(counts[composite_state, 0].values())
 
 
@@ -110,7 +113,7 @@ def test_states_are_named_as_by_the_oracle(rng: random.Random) -> None:
 
 def test_an_unvisited_state_forecasts_nothing_and_says_so() -> None:
     asked = compiled("a ; b ; c")
-    forecaster = Forecaster(
+    forecaster = trained(
         asked,
         {
             (CompositeState(0), 0): {(CompositeState(0), 0): 3, (CompositeState(1), 0): 2},
@@ -118,7 +121,7 @@ def test_an_unvisited_state_forecasts_nothing_and_says_so() -> None:
         },
         5,
     )
-    assert not forecaster.probability(CompositeState(2)).any()
+    assert not probability(forecaster, CompositeState(2)).any()
     assert (forecaster.trained_on(CompositeState(2)), forecaster.trained_on(CompositeState(1))) == (0, 2)
 
 
@@ -127,11 +130,11 @@ def test_an_age_that_was_never_seen_forecasts_as_the_most_similar_one() -> None:
     # Of 9 seconds, 10 slices of 64 are about 1.3, and 60 about 8.4: so late b came once in four, and never.
     state = CompositeState(1)
     counts = {(state, 10): {(CompositeState(2), 0): 100, (state, 10): 300}, (state, 60): {(state, 60): 500}}
-    forecaster = Forecaster(asked, counts, 1)
+    forecaster = trained(asked, counts, 1)
     passed = (1, SECOND, 4 * SECOND, 6 * SECOND, 8 * SECOND)
-    spots = [forecaster.spot(state, left=9 * SECOND - each) for each in passed]
+    spots = [spot(forecaster, state, left=9 * SECOND - each) for each in passed]
     # Without waits the next event comes at once.
-    assert [forecaster.probability(state, spot)[1] for spot in spots] == [1 / 4] * 3 + [0] * 2
+    assert [probability(forecaster, state, each)[1] for each in spots] == [1 / 4] * 3 + [0] * 2
 
 
 def test_what_a_wait_takes_from_the_deadline_and_from_the_lookahead_is_the_same() -> None:
@@ -143,8 +146,8 @@ def test_what_a_wait_takes_from_the_deadline_and_from_the_lookahead_is_the_same(
     )
 
     def within(time: int | None, steps: int = 1, *, left: int = 3 * SECOND - 1, quiet: int = 0) -> float:
-        forecaster = Forecaster(asked, counts, steps, waited=waited, time=time)
-        return float(forecaster.probability(state, forecaster.spot(state, left), quiet, left=left, last=1)[-1])
+        forecaster = trained(asked, counts, steps, waited=waited, time=time)
+        return float(probability(forecaster, state, spot(forecaster, state, left), quiet, left=left, last=1)[-1])
 
     assert [within(None, n) for n in (1, 2, 3, 9)] == pytest.approx([1 / 2, 3 / 4, 3 / 4, 3 / 4])
     assert [within(time) for time in (SECOND // 2, SECOND, 3 * SECOND // 2, 9 * SECOND)] == pytest.approx(
@@ -166,9 +169,9 @@ def test_what_waits_on_beside_its_copy_is_followed_too() -> None:
         (CompositeState(1), 0): {(inside, 0): 1, (CompositeState(2), 0): 1, (CompositeState(1), 0): 2},
         (inside, 0): {(CompositeState(2), 0): 1, (inside, 0): 3},
     }
-    forecaster = Forecaster(asked, counts, 2)
-    assert forecaster.probability(inside) == pytest.approx([0, 1 / 4, 1 / 4 + 3 / 16])
-    assert forecaster.probability(CompositeState(1)) == pytest.approx(
+    forecaster = trained(asked, counts, 2)
+    assert probability(forecaster, inside) == pytest.approx([0, 1 / 4, 1 / 4 + 3 / 16])
+    assert probability(forecaster, CompositeState(1)) == pytest.approx(
         [0, 1 / 4, 1 / 4 + 1 / 4 * (1 / 4 + 1 / 4) + 1 / 2 * 1 / 4]
     )
 
@@ -181,9 +184,9 @@ def test_where_there_are_too_many_fronts_each_instance_goes_its_own_way(monkeypa
         (CompositeState(1), 0): {(inside, 0): 1, (CompositeState(2), 0): 1},
         (inside, 0): {(CompositeState(2), 0): 1, (inside, 0): 3},
     }
-    forecaster = Forecaster(asked, counts, 2)
+    forecaster = trained(asked, counts, 2)
     assert not forecaster.exact
-    assert forecaster.probability(CompositeState(1)) == pytest.approx([0, 1 / 2, 1 / 2 + 1 / 2 * 1 / 4])
+    assert probability(forecaster, CompositeState(1)) == pytest.approx([0, 1 / 2, 1 / 2 + 1 / 2 * 1 / 4])
 
 
 def test_any_instance_of_a_row_may_be_completed() -> None:
@@ -194,9 +197,8 @@ def test_any_instance_of_a_row_may_be_completed() -> None:
 
 def test_smoothing_counts_every_possible_move_once_more() -> None:
     asked = compiled("a , b")
-    assert Forecaster(asked, {(CompositeState(1), 0): {DEAD: 2}}, 1, smoothing=1.0).alpha(
-        CompositeState(1)
-    ) == pytest.approx([0, 1 / 4])
+    forecaster = trained(asked, {(CompositeState(1), 0): {DEAD: 2}}, 1, smoothing=1.0)
+    assert exactly_at(forecaster, CompositeState(1)) == pytest.approx([0, 1 / 4])
 
 
 def test_a_long_lookahead_stays_a_probability() -> None:
@@ -205,7 +207,7 @@ def test_a_long_lookahead_stays_a_probability() -> None:
         (CompositeState(1), 0): {(CompositeState(1), 0): 9, (CompositeState(2), 0): 1},
         (CompositeState(2), 0): {(CompositeState(2), 0): 9, (CompositeState(3), 0): 1},
     }
-    within = Forecaster(asked, counts, 1000).probability(CompositeState(1))
+    within = probability(trained(asked, counts, 1000), CompositeState(1))
     assert np.all(np.diff(within) >= 0)
     assert within[-1] == pytest.approx(1.0)
     assert within[-1] <= 1.0 + 1e-9
@@ -214,9 +216,9 @@ def test_a_long_lookahead_stays_a_probability() -> None:
 def test_what_comes_too_late_by_events_completes_nothing() -> None:
     # Untrained, each move is as likely as the others: d completes c with 1/4, or c comes again (1/4) and has its own d.
     query = compile_subscription(parse("(a, b) ; (c, d) WITHIN 7 EVENTS"))
-    forecaster = Forecaster(query, {}, 4, 1.0)
+    forecaster = trained(query, {}, 4, 1.0)
     c = CompositeState(3)
-    none, one, two = (forecaster.probability(c, forecaster.spot(c, events=left)) for left in (0, 1, 2))
+    none, one, two = (probability(forecaster, c, spot(forecaster, c, events=left)) for left in (0, 1, 2))
     assert none.tolist() == [0, 0, 0, 0, 0]
     assert one.tolist() == [0, 0.25, 0.25, 0.25, 0.25]
     assert two.tolist() == pytest.approx([0, 0.25, 0.3125, 0.3125, 0.3125])

@@ -56,7 +56,11 @@ def lives(subscription: Subscription, partition: naive.Partition, assignment: na
             facts = {values[variable] for variable in variables if variable in values}
             facts |= {partition.events[0].column(column) for column in columns}
             near = near and len(facts) <= 1 and None not in facts
-        return near and completion_path.holds(times)
+        return near and all(
+            times[one] - times[other] <= most
+            for one, other, most in completion_path.bounds
+            if one in times and other in times
+        )
 
     return any(
         possible(completion_path)

@@ -22,8 +22,8 @@ from patternlake.udfs.machines.passing_time import (
     COLUMNS,
     PARTITION_COLUMNS,
     RANK_COLUMNS,
+    bounded_by_now,
     completable,
-    needs_ranks,
     standing,
 )
 
@@ -113,6 +113,7 @@ def test_random_cases_end_by_time_and_count_events() -> None:
             continue
         last = max(event.time for event in events)
         ended += expected(subscription, events, last) != expected(subscription, events, last + 9 * SECOND)
-        counted += needs_ranks(Group(("s",), Run([subscription.text]).compiled, 0.0))
+        group = Group(("s",), Run([subscription.text]).compiled, 0.0)
+        counted += subscription.counted and bounded_by_now(group)
     assert ended > 10
     assert counted > 3

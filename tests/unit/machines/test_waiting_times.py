@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import machine_waits as naive
+from unit.machines.forecasters import probability, spot, trained
 
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.forecasts import waiting_times
-from patternlake.udfs.machines.forecasts.passage import Forecaster, Waited
+from patternlake.udfs.machines.forecasts.passage import Waited
 from patternlake.udfs.machines.forecasts.waiting_times import (
     LEAST_WAITS,
     Waiting,
@@ -55,9 +56,9 @@ def within(query: str, share: float, partitions: list[list[int]], now: int, ahea
     """What an instance forecasts that each event completes with a probability."""
     counts = {(N1, 0): {(N2, 0): share, (N1, 0): 1 - share}}
     waited = Waited(waits_of(partitions, now), now)
-    forecaster = Forecaster(compile_subscription(parse(query)), counts, steps, waited=waited, time=ahead)
+    forecaster = trained(compile_subscription(parse(query)), counts, steps, waited=waited, time=ahead)
     known = None if left < 0 else left
-    return float(forecaster.probability(N1, forecaster.spot(N1, left), quiet, left=known, last=1)[-1])
+    return float(probability(forecaster, N1, spot(forecaster, N1, left), quiet, left=known, last=1)[-1])
 
 
 def test_waiting_times_are_those_between_events_of_one_partition() -> None:

@@ -47,11 +47,10 @@ from patternlake.udfs.machines.forecasts.grids import (
     Grids,
     Limits,
     ends_sooner,
-    limits_of,
     lookahead_grid,
 )
 from patternlake.udfs.machines.forecasts.waiting_times import ANY_PACE, Waiting, Waits, commonest, paces
-from patternlake.udfs.machines.graph.ages import LEAST_LEFT, NEVER, SLICES, ages_of
+from patternlake.udfs.machines.graph.ages import LEAST_LEFT, NEVER, SLICES
 from patternlake.udfs.machines.graph.composite_states import (
     START,
     CompositeState,
@@ -61,7 +60,6 @@ from patternlake.udfs.machines.graph.composite_states import (
     moves,
     pending,
 )
-from patternlake.udfs.machines.graph.merged import graph_of
 from patternlake.udfs.machines.query import Subscription
 
 Cell = tuple[CompositeState, int]
@@ -235,24 +233,21 @@ class Forecaster:
         Number of events, from 1 to `MOST_LOOKAHEAD`; what is asked for a `time` has no need of it.
     smoothing
         Is added to the count of every possible move.
+    limits
+        What can be left of its deadlines.
     waited
         The waits of its partitions; none: every next event comes at once.
     time
         A lookahead in time: microseconds.
-    limits
-        What can be left of its deadlines, where that is known by now.
     """
 
     def __init__(
         self, subscription: Subscription, counts: Counts, lookahead: int, smoothing: float = 0.0, *,
-        waited: Waited | None = None, time: int | None = None, limits: Mapping[CompositeState, Limits] | None = None,
+        limits: Mapping[CompositeState, Limits], waited: Waited | None = None, time: int | None = None,
     ) -> None:  # fmt: skip
         self.subscription, self.chain = subscription, subscription.master
         self.lookahead, self.smoothing = lookahead, smoothing
         self.waited = waited or Waited()
-        if limits is None:
-            graph = graph_of([subscription])
-            limits = limits_of(graph, ages_of(graph, [subscription]), 0, self.chain)
         self.limits = limits
         common = commonest(self.waited.counts)
         self.time = time
@@ -262,7 +257,8 @@ class Forecaster:
         self._take(counts)
         made = None
         for slots in _SLOTS:
-            self._place(Grids.of(limits, common, slots if not self.uncovered else slots // 2))
+            self.grids = Grids.of(limits, common, slots if not self.uncovered else slots // 2)
+            self.rows: dict[Cell, _Row] = {}
             made = self._followed(MOST_FRONTS if self.uncovered else 4 * MOST_FRONTS)
             if made is not None:
                 break
@@ -314,37 +310,9 @@ class Forecaster:
             for age in some:
                 self.counts[composite_state, age] = summed
 
-    def _place(self, grids: Grids) -> None:
-        self.grids = grids
-        self.rows: dict[Cell, _Row] = {}
-
     def trained_on(self, composite_state: CompositeState) -> float:
         """How often a state was left, at any age."""
         return self.left.get(composite_state, 0.0)
-
-    def spot(self, composite_state: CompositeState, left: int = NEVER, events: int = NEVER, closed: int = 0) -> int:
-        """Where an instance stands of which so much is left: microseconds, events, microseconds of lower bounds."""
-        return self.grids.spot(composite_state, left, events, closed)
-
-    def probability(
-        self,
-        composite_state: CompositeState,
-        spot: int = 0,
-        quiet: int = 0,
-        pace: int = ANY_PACE,
-        *,
-        left: int | None = None,
-        last: int | None = None,
-    ) -> FloatArray:
-        """Matched within n events, or slots of a time (β), for each n from 0."""
-        if complete(self.chain, composite_state):
-            return np.ones(self.passage.units + 1)
-        rest = None if left is None else np.array([left])
-        return self.passage.within(composite_state, np.array([spot]), np.array([quiet]), pace, left=rest, last=last)[0]
-
-    def alpha(self, composite_state: CompositeState, spot: int = 0) -> FloatArray:
-        """Matched at exactly the n-th event, for each n from 0: float64[lookahead + 1]."""
-        return np.diff(self.probability(composite_state, spot), prepend=0.0)
 
     def row(self, cell: Cell) -> _Row:
         """What a cell does."""
@@ -516,8 +484,10 @@ class Forecaster:
             share = chance if not event else chance * scale
             ways = []
             for number, row in enumerate(rows):
-                # What it does at the event: it goes on as some cells, of which none is left of what dies.
-                advances = [(p / chance, self._with_copy(front[number], after, row))
+                # What it does at the event: it goes on as some cells, of which none is left of what dies. An advance is
+                # the copy, with what waits on beside it where the copy does not do all that it can.
+                state = front[number][0]
+                advances = [(p / chance, ((after,), row if (state, after[0]) in self.uncovered else None))
                             for p, after in row.advances.get(event, ())] if event else []  # fmt: skip
                 rest = max(0.0, 1.0 - sum(p for p, _ in advances))
                 stay = [(rest * p, ((after,) if after != DEAD else (), None)) for p, after in row.stays]
@@ -526,11 +496,6 @@ class Forecaster:
                 for q, after in self._gone_on(chosen):
                     found[after] = found.get(after, 0.0) + share * p * q
         return [(p, after) for after, p in found.items() if after != (DEAD,)]
-
-    def _with_copy(self, cell: Cell, after: Cell, row: _Row) -> tuple[Front, _Row | None]:
-        """An advance: the copy, and what waits on beside it where the copy does not do all that it can."""
-        beside = (cell[0], after[0]) in self.uncovered
-        return (after,), row if beside else None
 
     def _gone_on(self, chosen: Sequence[tuple[Front, _Row | None]]) -> _Outcomes:
         cells = [cell for some, _ in chosen for cell in some]

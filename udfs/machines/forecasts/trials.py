@@ -208,7 +208,7 @@ def told_by(group: Group, trained: Trained | None, now: int, lookahead: int, smo
     for number, subscription in enumerate(group.compiled.subscriptions):
         counts = {} if trained is None else counts_of(group.compiled, trained.totals, number)
         limits = limits_of(graph, group.compiled.ages, number, subscription.master)
-        forecaster = Forecaster(subscription, counts, lookahead, smoothing[number], waited=waited, limits=limits)
+        forecaster = Forecaster(subscription, counts, lookahead, smoothing[number], limits=limits, waited=waited)
         passage = forecaster.passage
         paces = sorted({*paces, *passage.paces})
         for composite_state, state in graph.states[number].items():

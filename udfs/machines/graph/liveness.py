@@ -13,7 +13,7 @@ paths holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
@@ -48,12 +48,6 @@ class CompletionPath:
     bounds: tuple[tuple[int, int, int], ...]
     missing: int
     joined: tuple[tuple[frozenset[str], frozenset[str]], ...]
-
-    def holds(self, times: Mapping[int, int]) -> bool:
-        """Whether times allow it: by operand that is bound, and of `NOW` and `FIRST`."""
-        return all(
-            times[one] - times[other] <= most for one, other, most in self.bounds if one in times and other in times
-        )
 
 
 def completion_paths(
