@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.sketch.gathering import HITS_TYPE, counts, pack
-from patternlake.udfs.sketch.kernels.hashing import hash_keyed
+from patternlake.udfs.sketch.kernels.hashing import hash_keyed, hash_plain
 from patternlake.udfs.sketch.kernels.probe import false_positive_rate, probe_pairs
 from patternlake.udfs.sketch.request import SketchRequest
 
@@ -281,9 +281,11 @@ def has_names_only(request: SketchRequest) -> bool:
 
 def asked_once(request: SketchRequest) -> Asked:
     """The names of a question that is not about every key; with the key, if it is about one."""
-    by_name = request.hashes().reshape(len(request.pattern.names), request.expressions, 2)
-    hashes = tuple(np.ascontiguousarray(by_name[:, expression]) for expression in range(request.expressions))
-    return Asked(1, len(request.pattern.names), hashes)
+    if request.one_key:
+        return asked_of_keys(request, pa.array([request.key], pa.string()))
+    names = pa.array(request.pattern.names, pa.string())
+    hashes = tuple(hash_plain(names, expression, request.seed) for expression in range(request.expressions))
+    return Asked(1, len(names), hashes)
 
 
 def asked_of_keys(request: SketchRequest, keys: pa.StringArray) -> Asked:

@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from patternlake.udfs.arguments import check_bounds, check_given, given_or
 from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.language.predicate.scopes import Scope
@@ -21,7 +18,6 @@ from patternlake.udfs.limits import MAX_MATCHES, MOST_NAMES
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.requests import compile_once
 from patternlake.udfs.sketch.conditions import conditions
-from patternlake.udfs.sketch.kernels.hashing import encode_keyed_token, encode_token, hash_tokens
 from patternlake.udfs.sketch.query import SketchPattern, compile_pattern
 from patternlake.udfs.sketch.windows import Window
 
@@ -104,15 +100,6 @@ class SketchRequest:
     seed: int
     events: int
     floors: tuple[Floor, ...]
-
-    def hashes(self) -> NDArray[np.uint64]:
-        """uint64[names × expressions, 2]: the tokens to ask for; those of one name stand together."""
-        encoded = [
-            encode_keyed_token(self.key, expression, name) if self.one_key else encode_token(expression, name)
-            for name in self.pattern.names
-            for expression in range(self.expressions)
-        ]
-        return hash_tokens(encoded, self.seed)
 
     def floor(self, segment: int) -> int:
         """The lowest level that ageing has left of a segment."""

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import mmh3
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naive.sketch_tree import keyed, plain
+from unit.sketch.filters import hash_tokens
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.sketch.kernels.hashing import (
     Encoded,
     encode_keyed,
-    encode_keyed_token,
     encode_plain,
-    encode_token,
     hash_encoded,
     hash_keyed,
     hash_plain,
-    hash_tokens,
 )
 from patternlake.udfs.sketch.tokens import tokenise
 
@@ -33,11 +34,24 @@ def in_one_buffer(strings: list[bytes]) -> Encoded:
     return Encoded(np.frombuffer(b"".join(strings), np.uint8), offsets)
 
 
+def split(encoded: Encoded) -> list[bytes]:
+    return [encoded.data[begin:end].tobytes() for begin, end in pairwise(encoded.offsets)]
+
+
+def encode_token(number: int, name: str) -> bytes:
+    return split(encode_plain(pa.array([name], pa.string()), number))[0]
+
+
+def encode_keyed_token(key: str | None, number: int, name: str) -> bytes:
+    keys, code = pa.array([] if key is None else [key], pa.string()), -1 if key is None else 0
+    codes = np.array([code], np.int32), np.array([0], np.int32)
+    return split(encode_keyed(keys, pa.array([name], pa.string()), *codes, number))[0]
+
+
 @given(st.lists(st.binary(max_size=80), max_size=20), SEEDS)
 def test_bulk_hashes_equal_mmh3(strings: list[bytes], seed: int) -> None:
     expected = [mmh3.hash64(string, seed, x64arch=True, signed=False) for string in strings]
     assert hash_encoded(in_one_buffer(strings), seed).tolist() == [list(pair) for pair in expected]
-    assert hash_tokens(strings, seed).tolist() == [list(pair) for pair in expected]
 
 
 def test_every_tail_length_hashes_like_mmh3() -> None:
@@ -73,8 +87,8 @@ def test_null_key_is_not_the_empty_key() -> None:
 def test_plain_dictionary_is_encoded_like_one_by_one(words: list[str], number: int, seed: int) -> None:
     dictionary = pa.array(words, pa.string())
     encoded = encode_plain(dictionary, number)
-    one_by_one = [encode_token(number, word) for word in words]
-    assert [encoded[i] for i in range(len(encoded))] == one_by_one
+    one_by_one = [plain(number, word) for word in words]
+    assert split(encoded) == one_by_one
     assert (hash_plain(dictionary, number, seed) == hash_tokens(one_by_one, seed)).all()
 
 
@@ -85,10 +99,10 @@ def test_keyed_pairs_are_encoded_like_one_by_one(data: st.DataObject, number: in
     pairs = data.draw(st.lists(st.tuples(st.integers(-1, len(keys) - 1), st.integers(0, len(names) - 1)), max_size=12))
     key_codes = np.array([key for key, _ in pairs], np.int32)
     name_codes = np.array([name for _, name in pairs], np.int32)
-    one_by_one = [encode_keyed_token(None if key < 0 else keys[key], number, names[name]) for key, name in pairs]
+    one_by_one = [keyed(None if key < 0 else keys[key], number, names[name]) for key, name in pairs]
     arguments = (pa.array(keys, pa.string()), pa.array(names, pa.large_string()), key_codes, name_codes, number)
     encoded = encode_keyed(*arguments)
-    assert [encoded[i] for i in range(len(encoded))] == one_by_one
+    assert split(encoded) == one_by_one
     assert (hash_keyed(*arguments, seed) == hash_tokens(one_by_one, seed)).all()
 
 
@@ -100,7 +114,7 @@ def test_a_slice_of_an_arrow_array_is_read_from_its_offset() -> None:
 def test_wrong_arguments_are_named() -> None:
     words, none = pa.array(["a"]), np.empty(0, np.int32)
     with pytest.raises(ArgumentError, match="seed -1"):
-        hash_tokens([b"a"], -1)
+        hash_encoded(in_one_buffer([b"a"]), -1)
     with pytest.raises(ArgumentError, match="seed 4294967296"):
         hash_plain(words, 0, 2**32)
     with pytest.raises(ArgumentError, match="expression number -1"):
@@ -132,7 +146,7 @@ def test_tokenise_gives_each_event_its_tokens_hashes(
                 assert code == -1
                 continue
             name = str(row[number])
-            token = encode_token(number, name) if column < 2 else encode_keyed_token(row[2], number, name)
+            token = plain(number, name) if column < 2 else keyed(row[2], number, name)
             assert tokens.hashes[code].tolist() == hash_tokens([token], seed)[0].tolist()
     used = set(tokens.codes.ravel().tolist()) - {-1}
     assert used == set(range(len(tokens.hashes)))

@@ -7,9 +7,8 @@ import random
 import numpy as np
 import pytest
 from naive.sketch_tree import filter_of, plain
+from unit.sketch.filters import hash_tokens, probe
 
-from patternlake.udfs.sketch.kernels.hashing import encode_token, hash_tokens
-from patternlake.udfs.sketch.kernels.probe import probe
 from patternlake.udfs.sketch.path_error import chance_of_paths
 
 ASKED = 20_000
@@ -19,7 +18,7 @@ def measured(bits: list[int], hashes: list[int], tokens: list[int], seed: int) -
     """How often the first filters of a path all claim what none has, and their densities; tokens are nested."""
     rng = random.Random(seed)
     names = [f"t{rng.random()}" for _ in range(max(tokens))]
-    asked = hash_tokens([encode_token(0, f"q{number}") for number in range(ASKED)], seed)
+    asked = hash_tokens([plain(0, f"q{number}") for number in range(ASKED)], seed)
     claims, densities = [], []
     for size, k, count in zip(bits, hashes, tokens, strict=True):
         filled = filter_of(frozenset(plain(0, name) for name in names[:count]), seed, size, k)

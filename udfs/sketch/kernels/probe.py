@@ -6,38 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.sketch.kernels.bloom import positions
-
-
-def probe(bits: NDArray[np.uint8], k: int, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which filters may hold which tokens.
-
-    Parameters
-    ----------
-    bits
-        uint8[c, m/8], c filters of one level, as `build.LevelNodes` holds them.
-    k
-        Hashes per token of that level.
-    hashes
-        uint64[t, 2], 128-bit hashes of the tokens asked for.
-
-    Returns
-    -------
-    bool[c, t]. False is certain; True is false with probability `false_positive_rate`.
-
-    Raises
-    ------
-    ArgumentError
-        If the arrays have other shapes.
-    """
-    if bits.ndim != 2 or hashes.ndim != 2 or hashes.shape[1] != 2:
-        raise ArgumentError(
-            f"bits of shape {bits.shape}, hashes of shape {hashes.shape}: must be (filters, bytes) and (tokens, 2)"
-        )
-    answers = np.zeros((len(bits), len(hashes)), np.bool_)
-    probe_pairs(bits, k, hashes, np.zeros(len(bits), np.int64), np.arange(len(bits)), answers)
-    return answers
 
 
 def probe_pairs(
@@ -52,14 +21,17 @@ def probe_pairs(
 
     Parameters
     ----------
-    bits, k
-        As of `probe`.
+    bits
+        uint8[c, m/8], c filters of one level, as `build.LevelNodes` holds them.
+    k
+        Hashes per token of that level.
     hashes
         uint64[keys · t, 2], 128-bit hashes of t tokens for each key, those of one key side by side.
     keys, nodes
         int64[p], the pairs: places of the key and of the filter.
     present
-        bool[p, t], changed in place: True is kept, and set where the filter may hold the token.
+        bool[p, t], changed in place: True is kept, and set where the filter may hold the token. False is certain; True
+        is false with probability `false_positive_rate`.
     """
     _probe_pairs(bits, np.uint64(bits.shape[1] * 8), k, np.ascontiguousarray(hashes), keys, nodes, present)
 
