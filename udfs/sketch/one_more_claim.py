@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.limits import by_partition
-from patternlake.udfs.sketch.kernels.hits import Hits
+from patternlake.udfs.sketch.kernels.hits import Hits, joined
 from patternlake.udfs.sketch.kernels.matching import node_rows, search
 from patternlake.udfs.sketch.request import SketchRequest
 
@@ -117,13 +117,11 @@ def rows_gained(request: SketchRequest, hits: Hits, name: int, claims: pa.Table,
 def _with_nodes(hits: Hits, claims: pa.Table) -> Hits:
     """Nodes of one key with some more, which claim nothing, by position."""
     nothing = np.zeros((claims.num_rows, hits.present.shape[1]))
-    every = Hits(
-        pos_lo=np.concatenate([hits.pos_lo, claims["pos_lo"].to_numpy()]),
-        pos_hi=np.concatenate([hits.pos_hi, claims["pos_hi"].to_numpy()]),
-        time_lo=np.concatenate([hits.time_lo, claims["time_lo"].to_numpy()]),
-        time_hi=np.concatenate([hits.time_hi, claims["time_hi"].to_numpy()]),
-        level=np.concatenate([hits.level, claims["level"].to_numpy().astype(np.int8)]),
-        present=np.concatenate([hits.present, nothing.astype(np.bool_)]),
-        fp=np.concatenate([hits.fp, nothing]),
+    more = Hits(
+        *(claims[name].to_numpy() for name in ("pos_lo", "pos_hi", "time_lo", "time_hi")),
+        level=claims["level"].to_numpy().astype(np.int8),
+        present=nothing.astype(np.bool_),
+        fp=nothing,
     )
+    every = joined(hits, more)
     return every.take(np.argsort(every.pos_lo, kind="stable"))

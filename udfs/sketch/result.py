@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from patternlake.udfs.limits import by_partition
 from patternlake.udfs.partitions import ranks
 from patternlake.udfs.sketch.gathering import gather_hits
 from patternlake.udfs.sketch.kernels.candidates import candidate_ranges, needs_every_event
-from patternlake.udfs.sketch.kernels.hits import Found, Hits, Matches, OperandMatches
+from patternlake.udfs.sketch.kernels.hits import Found, Hits, Matches, OperandMatches, joined
 from patternlake.udfs.sketch.kernels.matching import match_nodes_by_key
 from patternlake.udfs.sketch.request import SketchRequest
 
@@ -250,8 +250,7 @@ def _with_dropped(request: SketchRequest, hits: Hits, offsets: NDArray[np.int64]
         present=np.ones((1, hits.present.shape[1]), np.bool_),
         fp=np.ones((1, hits.fp.shape[1])),
     )
-    names = [field.name for field in fields(Hits)]
-    both = Hits(**{name: np.concatenate([getattr(node, name), getattr(hits, name)]) for name in names})
+    both = joined(node, hits)
     rows = np.insert(np.arange(1, len(hits) + 1), offsets[:-1], 0)
     offsets = offsets + np.arange(len(offsets))
     if request.every_key:

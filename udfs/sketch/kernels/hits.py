@@ -43,15 +43,12 @@ class Hits:
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Hits:
         """Some of the nodes, in their order."""
-        return Hits(
-            self.pos_lo[rows],
-            self.pos_hi[rows],
-            self.time_lo[rows],
-            self.time_hi[rows],
-            self.level[rows],
-            self.present[rows],
-            self.fp[rows],
-        )
+        return Hits(**{name: column[rows] for name, column in vars(self).items()})
+
+
+def joined(*hits: Hits) -> Hits:
+    """All of them, one after the other."""
+    return Hits(**{name: np.concatenate([getattr(one, name) for one in hits]) for name in vars(hits[0])})
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,7 @@ class Partial:
 
     def take(self, rows: IntArray | BoolArray) -> Partial:
         """Some of them, as copies."""
-        return Partial(
-            self.parent[rows], self.bound[rows], self.choice[rows], self.low[rows], self.stop[rows], self.run[rows]
-        )
+        return Partial(**{name: column[rows] for name, column in vars(self).items()})
 
 
 def ragged(low: IntArray, high: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
@@ -56,14 +54,7 @@ def concatenated(parts: list[Partial], slots: int) -> Partial:
     none = np.empty(0, np.int64)
     if not parts:
         return Partial(none, np.empty((0, slots), np.int64), np.empty((0, slots), np.int64), none, none, none)
-    return Partial(
-        np.concatenate([part.parent for part in parts]),
-        np.concatenate([part.bound for part in parts]),
-        np.concatenate([part.choice for part in parts]),
-        np.concatenate([part.low for part in parts]),
-        np.concatenate([part.stop for part in parts]),
-        np.concatenate([part.run for part in parts]),
-    )
+    return Partial(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
 
 
 def once(bound: IntArray, choice: IntArray) -> tuple[IntArray, IntArray]:
