@@ -123,6 +123,7 @@ def token_columns(events: pa.Table, expressions: int) -> list[pa.Array]:
 
 
 def _segment_keys(keys: pa.Array | None, rows: NDArray[np.int64]) -> list[str | None] | None:
+    """The distinct keys of some rows in ascending order of their UTF-8 bytes, NULL first; None without keys."""
     if keys is None:
         return None
     distinct = pc.unique(keys.take(pa.array(rows)))

@@ -79,7 +79,6 @@ class SketchRequest:
     stream: str
     pattern: SketchPattern
     types: Mapping[str, str]
-    key_column: str | None
     policy: str
     after_match: str
     key: str | None
@@ -230,7 +229,6 @@ def _compile(
         stream=arguments["stream"],
         pattern=pattern,
         types=scope.attributes,
-        key_column=scope.key,
         policy=policy,
         after_match=after_match,
         key=arguments.get("key"),

@@ -23,13 +23,10 @@ class Tokens:
         int32[n, x]: one column per token expression, then, if keyed, one per (key, expression); -1 adds nothing.
     hashes
         uint64[D, 2]: the hash of each code; different codes are different tokens.
-    keys
-        The distinct keys in ascending order of their UTF-8 bytes, the NULL key (None) first; empty without keys.
     """
 
     codes: NDArray[np.int32]
     hashes: NDArray[np.uint64]
-    keys: tuple[str | None, ...]
 
 
 def tokenise(columns: Sequence[pa.Array], keys: pa.Array | None, seed: int) -> Tokens:
@@ -70,18 +67,13 @@ def tokenise(columns: Sequence[pa.Array], keys: pa.Array | None, seed: int) -> T
     encoded = [_dictionary(column) for column in columns]
     for expression, (token_codes, dictionary) in enumerate(encoded):
         add(expression, token_codes, hash_plain(dictionary, expression, seed))
-    if keys is None:
-        return Tokens(codes, np.concatenate(hashes), ())
-
-    key_codes, key_dictionary = _dictionary(keys)
-    for expression, (token_codes, dictionary) in enumerate(encoded):
-        pair_codes, pair_keys, pair_tokens = _pairs(key_codes, token_codes, len(dictionary))
-        pair_hashes = hash_keyed(key_dictionary, dictionary, pair_keys, pair_tokens, expression, seed)
-        add(len(columns) + expression, pair_codes, pair_hashes)
-    distinct: list[str | None] = key_dictionary.sort().to_pylist()
-    if len(key_codes) and key_codes.min() < 0:
-        distinct.insert(0, None)
-    return Tokens(codes, np.concatenate(hashes), tuple(distinct))
+    if keys is not None:
+        key_codes, key_dictionary = _dictionary(keys)
+        for expression, (token_codes, dictionary) in enumerate(encoded):
+            pair_codes, pair_keys, pair_tokens = _pairs(key_codes, token_codes, len(dictionary))
+            pair_hashes = hash_keyed(key_dictionary, dictionary, pair_keys, pair_tokens, expression, seed)
+            add(len(columns) + expression, pair_codes, pair_hashes)
+    return Tokens(codes, np.concatenate(hashes))
 
 
 def _dictionary(values: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:

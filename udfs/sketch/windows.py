@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.sketch.kernels.hits import Hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,11 @@ class Window:
         """The events inside: bool[n]."""
         return self.of_intervals(positions, positions, times, times)
 
-    def of_nodes(self, hits: Hits) -> BoolArray:
-        """The nodes that may hold an event inside: bool[n]. Nodes across an end stay, so existence is never lost."""
-        return self.of_intervals(hits.pos_lo, hits.pos_hi, hits.time_lo, hits.time_hi)
-
     def of_intervals(self, pos_lo: IntArray, pos_hi: IntArray, time_lo: IntArray, time_hi: IntArray) -> BoolArray:
-        """The intervals that intersect the window: bool[n]."""
+        """The intervals that may hold an event inside: bool[n].
+
+        Those across an end of the window stay, so existence is never lost.
+        """
         inside = np.full(len(pos_lo), not self.empty)
         if self.from_position is not None:
             inside &= pos_hi >= self.from_position

@@ -14,6 +14,7 @@ from naive.sketch_tree import keyed, plain
 from unit.sketch.filters import hash_tokens
 
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.sketch.batch import _segment_keys
 from patternlake.udfs.sketch.kernels.hashing import (
     Encoded,
     encode_keyed,
@@ -152,11 +153,10 @@ def test_tokenise_gives_each_event_its_tokens_hashes(
     assert used == set(range(len(tokens.hashes)))
 
 
-def test_tokenise_lists_keys_in_byte_order_null_first() -> None:
-    names = pa.array(["a"] * 5)
-    tokens = tokenise([names], pa.array(["b", None, "é", "b", "Z"]), 0)
-    assert tokens.keys == (None, "Z", "b", "é")
-    assert tokenise([names], None, 0).keys == ()
+def test_a_segment_lists_keys_in_byte_order_null_first() -> None:
+    keys = pa.array(["b", None, "é", "b", "Z"])
+    assert _segment_keys(keys, np.arange(5)) == [None, "Z", "b", "é"]
+    assert _segment_keys(None, np.arange(5)) is None
 
 
 def test_tokenise_refuses_columns_of_different_lengths() -> None:

@@ -98,11 +98,11 @@ def candidate_ranges(
     if window is not None:
         if window.empty:
             return Candidates(np.empty((0, 2), np.int64), every)
-        hits = hits.take(window.of_nodes(hits))
+        hits = hits.take(window.of_intervals(hits.pos_lo, hits.pos_hi, hits.time_lo, hits.time_hi))
     if pattern.lent is not None:
         return Candidates(None if every else _clipped(_near_every_kind(pattern, pattern.lent, hits), window), every)
-    ends = _first_slots(pattern) + _last_slots(pattern)
-    if any(_any_event(pattern, pattern.slots[slot]) for slot in ends):
+    first, last = pattern.slots[: pattern.blocks[1]], pattern.slots[pattern.blocks[-2] : pattern.blocks[-1]]
+    if any(_any_event(pattern, slot) for slot in (*first, *last)):
         return Candidates(None if window is None else _whole(window), True)
     # With events that no filter knows of in between, or neighbours that are not the stream's, nodes tell only order.
     layout = pattern.layout(policy if not every else "skip_till_any")
@@ -134,14 +134,6 @@ def candidate_ranges(
     else:
         ranges = _merged(hits.pos_lo[nodes], hits.pos_hi[nodes])
     return Candidates(_clipped(ranges, window), every)
-
-
-def _first_slots(pattern: SketchPattern) -> list[int]:
-    return list(range(pattern.blocks[1]))
-
-
-def _last_slots(pattern: SketchPattern) -> list[int]:
-    return list(range(pattern.blocks[-2], pattern.blocks[-1]))
 
 
 def _any_event(pattern: SketchPattern, slot: Slot) -> bool:
