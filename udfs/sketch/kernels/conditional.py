@@ -200,14 +200,7 @@ class _Search:
             # Events lie strictly between only where `before` is still inside the key.
             between = self.forbidden[np.minimum(before, self.n - 1), term - 1] < first
             partial = partial.take(~(between & (before < first)))
-        return Partial(
-            partial.parent,
-            partial.bound,
-            partial.choice,
-            self.term_last(partial.bound, term) + 1,
-            partial.stop,
-            partial.run,
-        )
+        return replace(partial, low=self.term_last(partial.bound, term) + 1)
 
     def accepted(self, partial: Partial) -> Partial:
         """Those inside the window, and without a negated event that meets its conditions."""
@@ -248,11 +241,9 @@ class _Search:
         self.ambiguous = self.choosy and bool(self.layout.run[term])
         while len(waiting.parent):
             high = waiting.stop if single_try else np.minimum(waiting.low + width, waiting.stop)
-            bounded = Partial(waiting.parent, waiting.bound, waiting.choice, waiting.low, high, waiting.run)
-            best = self.best(bounded, term)
+            best = self.best(replace(waiting, stop=high), term)
             found = best.parent
-            stop = waiting.stop[found]
-            done.append(Partial(waiting.parent[found], best.bound, best.choice, best.low, stop, best.run))
+            done.append(replace(best, parent=waiting.parent[found], stop=waiting.stop[found]))
             missing = np.ones(len(waiting.parent), np.bool_)
             missing[found] = False
             missing &= high < waiting.stop
@@ -272,9 +263,7 @@ class _Search:
     def best(self, partial: Partial, term: int) -> Partial:
         """The best place of a term inside ``low:stop``; `parent` becomes the row of `partial`."""
         n = len(partial.parent)
-        numbered = Partial(
-            np.arange(n, dtype=np.int64), partial.bound, partial.choice, partial.low, partial.stop, partial.run
-        )
+        numbered = replace(partial, parent=np.arange(n, dtype=np.int64))
         end = np.full(n, MOST, np.int64)
         bound, choice = partial.bound.copy(), partial.choice.copy()
         for piece in self.placed(numbered, term):
@@ -303,14 +292,13 @@ class _Search:
     def begun(self, partial: Partial, term: int, block: int) -> Iterator[Partial]:
         """Partial matches with each event at which a run can begin."""
         if term == 0:
-            yield Partial(partial.parent, partial.bound, partial.choice, partial.low, partial.stop, partial.low)
+            yield replace(partial, run=partial.low)
             return
         inside = range(int(self.layout.block[block]), int(self.layout.block[block + 1]))
         events = np.flatnonzero(np.logical_or.reduce([self.rows.flags[:, self.rows.slot[slot]] for slot in inside]))
         low, high = np.searchsorted(events, partial.low), np.searchsorted(events, partial.stop)
         for row, place in ragged(low, high):
-            piece = partial.take(row)
-            yield Partial(piece.parent, piece.bound, piece.choice, piece.low, piece.stop, events[place])
+            yield replace(partial.take(row), run=events[place])
 
     def filled(
         self, partial: Partial, term: int, base: int, slot: int, stop: int, block: int | None
