@@ -193,71 +193,61 @@ class _Compiler:
     def __call__(
         self, arguments: Mapping[str, Any], configured: str, kept: str, floors: Sequence[Mapping[str, Any]]
     ) -> SketchRequest:
-        return _compile(self.compile, arguments, configured, kept, floors)
-
-
-def _compile(
-    compile: Compile,
-    arguments: Mapping[str, Any],
-    configured: str,
-    kept: str,
-    floors: Sequence[Mapping[str, Any]],
-) -> SketchRequest:
-    configuration, state = json.loads(configured), json.loads(kept)
-    stream = configuration["stream"]
-    query = parse(arguments["pattern"])
-    verify = given_or(arguments, "verify", True)
-    scope = Scope.of_stream(stream, arguments.get("params"))
-    named = "name" in (stream.get("tokens") or ["name"])
-    policy = given_or(arguments, "policy", "skip_till_next")
-    max_matches = given_or(arguments, "max_matches", MAX_MATCHES)
-    check_arguments(policy, "next", max_matches)
-    pattern = compile(query, verify=verify, scope=scope, policy=policy, names_are_tokens=named)
-    if len(pattern.names) > MOST_NAMES:
-        raise ArgumentError(
-            f"the pattern has {len(pattern.names):,} different names; at most {MOST_NAMES:,} are possible: ask several "
-            "questions, or give the stream a token that stands for many names"
-        )
-    after_match = given_or(arguments, "after_match", "past_last")
-    check_arguments(policy, after_match, max_matches, None if pattern.lent is None else pattern.lent.operands)
-    height = len(state["plans"][0]["sizing"]["levels"])
-    level = given_or(arguments, "level", 0)
-    _check_level(arguments["stream"], level, height, verify)
-    one_key, every_key = _check_keys(arguments, configuration, pattern, stream, verify)
-    check_bounds(arguments, ("from_position", "to_position"), ("from_time", "to_time"))
-    return SketchRequest(
-        stream=arguments["stream"],
-        pattern=pattern,
-        types=scope.attributes,
-        policy=policy,
-        after_match=after_match,
-        key=arguments.get("key"),
-        one_key=one_key,
-        every_key=every_key,
-        window=Window(*(arguments.get(name) for name in ("from_position", "to_position", "from_time", "to_time"))),
-        level=level,
-        verify=verify,
-        max_matches=max_matches,
-        truncate=given_or(arguments, "truncate", False),
-        keyed=configuration["keyed"],
-        uniform=configuration["structure"] == "uniform",
-        height=height,
-        fanout=configuration["fanout"],
-        segment_events=configuration["events_per_leaf"] * configuration["fanout"] ** (height - 1),
-        expressions=len(stream.get("tokens") or ["name"]),
-        tokens_are_names=(stream.get("tokens") or ["name"]) == ["name"],
-        seed=configuration["seed"],
-        events=state["events"],
-        floors=tuple(
-            # What a rule keeps may lie above the top, which is kept then.
-            Floor(
-                entry["before_segment"],
-                None if entry["level"] is None else min(entry["level"], height - 1),
-                entry.get("until"),
+        configuration, state = json.loads(configured), json.loads(kept)
+        stream = configuration["stream"]
+        query = parse(arguments["pattern"])
+        verify = given_or(arguments, "verify", True)
+        scope = Scope.of_stream(stream, arguments.get("params"))
+        named = "name" in (stream.get("tokens") or ["name"])
+        policy = given_or(arguments, "policy", "skip_till_next")
+        max_matches = given_or(arguments, "max_matches", MAX_MATCHES)
+        check_arguments(policy, "next", max_matches)
+        pattern = self.compile(query, verify=verify, scope=scope, policy=policy, names_are_tokens=named)
+        if len(pattern.names) > MOST_NAMES:
+            raise ArgumentError(
+                f"the pattern has {len(pattern.names):,} different names; at most {MOST_NAMES:,} are possible: ask "
+                "several questions, or give the stream a token that stands for many names"
             )
-            for entry in floors
-        ),
-    )
+        after_match = given_or(arguments, "after_match", "past_last")
+        check_arguments(policy, after_match, max_matches, None if pattern.lent is None else pattern.lent.operands)
+        height = len(state["plans"][0]["sizing"]["levels"])
+        level = given_or(arguments, "level", 0)
+        _check_level(arguments["stream"], level, height, verify)
+        one_key, every_key = _check_keys(arguments, configuration, pattern, stream, verify)
+        check_bounds(arguments, ("from_position", "to_position"), ("from_time", "to_time"))
+        return SketchRequest(
+            stream=arguments["stream"],
+            pattern=pattern,
+            types=scope.attributes,
+            policy=policy,
+            after_match=after_match,
+            key=arguments.get("key"),
+            one_key=one_key,
+            every_key=every_key,
+            window=Window(*(arguments.get(name) for name in ("from_position", "to_position", "from_time", "to_time"))),
+            level=level,
+            verify=verify,
+            max_matches=max_matches,
+            truncate=given_or(arguments, "truncate", False),
+            keyed=configuration["keyed"],
+            uniform=configuration["structure"] == "uniform",
+            height=height,
+            fanout=configuration["fanout"],
+            segment_events=configuration["events_per_leaf"] * configuration["fanout"] ** (height - 1),
+            expressions=len(stream.get("tokens") or ["name"]),
+            tokens_are_names=(stream.get("tokens") or ["name"]) == ["name"],
+            seed=configuration["seed"],
+            events=state["events"],
+            floors=tuple(
+                # What a rule keeps may lie above the top, which is kept then.
+                Floor(
+                    entry["before_segment"],
+                    None if entry["level"] is None else min(entry["level"], height - 1),
+                    entry.get("until"),
+                )
+                for entry in floors
+            ),
+        )
 
 
 def _reach(floor: Floor) -> int:
