@@ -186,7 +186,7 @@ def run_ours(kind: str, path: Path) -> Figures:
 
 def extract(trends: Trends) -> int:
     """List all trends, half of them in each of two processes: the kernels hold the interpreter's lock."""
-    if trends.total() < FEW:
+    if sum(trends.counts().trends) < FEW:
         return listed(trends)[0]
     context = multiprocessing.get_context("fork")
     found: SimpleQueue[int] = context.SimpleQueue()
@@ -194,7 +194,7 @@ def extract(trends: Trends) -> int:
     def work(low: int, high: int) -> None:
         found.put(sum(len(batch) for batch in trends.extract(low, high)))
 
-    workers = [context.Process(target=work, args=share) for share in equal_shares(trends.total(), CORES)]
+    workers = [context.Process(target=work, args=share) for share in equal_shares(sum(trends.counts().trends), CORES)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -224,7 +224,7 @@ def ours(kind: str, path: Path) -> None:
     trends = Trends(asked, vertices_of(asked, given))
     found = extract(trends)
     ended = time.perf_counter()
-    assert found == trends.total()
+    assert found == sum(trends.counts().trends)
     build, rest = finished[0] - start, ended - finished[0]
     print(json.dumps({"build": build, "extract": rest, "trends": found, "resting": resting}))
 

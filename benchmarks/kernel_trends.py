@@ -112,7 +112,7 @@ def stock(sizes: list[int], repeats: int) -> None:
         start = time.perf_counter()
         found, _ = listed(trends)
         extract = time.perf_counter() - start
-        assert trends.total() == found
+        assert sum(trends.counts().trends) == found
         rate, ratio = found / extract / 1e6, (build + count) / extract
         print(f"{n:>10,}{build:>15.3f}{count:>15.4f}{extract:>15.3f}{found:>15,}{rate:>15.1f}{ratio:>15.3f}")
 
@@ -166,7 +166,7 @@ def rising(sizes: list[int]) -> None:
         build = best(lambda prices=prices: built(asked, prices), 1)
         trends = built(asked, prices)
         count = best(trends.counts, 1)
-        total = trends.total()
+        total = sum(trends.counts().trends)
         assert total == 2 ** (n - 2)
         print(f"{n:>10,}{build:>10.3f}{count:>10.3f}{int(total.bit_length() * 0.30103) + 1:>10,}")
 

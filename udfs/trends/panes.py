@@ -55,15 +55,11 @@ class Windows:
         """Panes of a window."""
         return max(self.width // max(self.pane, 1), 1)
 
-    def coordinate(self, positions: IntArray, times: IntArray) -> IntArray:
-        """Where events lie on the line that windows cut: int64[n]."""
-        return positions - 1 if self.counted else times
-
     def panes(self, positions: IntArray, times: IntArray) -> IntArray:
         """The pane of each event: int64[n]; 0 for all without WITHIN."""
         if not self.width:
             return np.zeros(len(times), np.int64)
-        return np.floor_divide(self.coordinate(positions, times), self.pane)
+        return np.floor_divide(positions - 1 if self.counted else times, self.pane)
 
     def spread(self, panes: IntArray, block: int = 1) -> tuple[IntArray, IntArray]:
         """Each row of a pane once for every window, or block of windows, that holds the pane.

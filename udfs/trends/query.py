@@ -139,15 +139,6 @@ class TrendQuery:
         """Columns of events that measures read beside position and time."""
         return () if self.measures is None else tuple(sorted(self.measures.columns - {"position", "time"}))
 
-    @property
-    def counted(self) -> bool:
-        """True where windows count events."""
-        return self.within is not None and self.within.counted
-
-    def step(self, source: int, target: int) -> int:
-        """The number of a step; -1 where there is none."""
-        return next((n for n, step in enumerate(self.steps) if (step.source, step.target) == (source, target)), -1)
-
 
 def compile_query(query: Query, scope: Scope | None = None) -> TrendQuery:
     """Compile a query for the trends engine.

@@ -30,8 +30,6 @@ class AttributeGraph:
 
     Attributes
     ----------
-    comparison
-        Its number in `TrendQuery.comparisons`.
     group, number
         int64[a]: group of each attribute vertex, and its number there, from 0 in the order of values.
     low, high
@@ -44,7 +42,6 @@ class AttributeGraph:
         int64[t]: to-edges: row of `Vertices`, and the run of attribute vertices that it leads to, both ends inclusive.
     """
 
-    comparison: int
     group: IntArray
     number: IntArray
     low: Column
@@ -126,7 +123,6 @@ def attribute_graph(
         operator, earlier, group, rank.of(group[earlier], right_key[earlier]), groups, per_group
     )
     return AttributeGraph(
-        comparison=number,
         group=groups[of],
         number=at,
         low=bound(low_cut, first),

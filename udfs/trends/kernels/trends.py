@@ -115,10 +115,6 @@ class Trends:
             )
         return self._counts
 
-    def total(self) -> int:
-        """The trends of all cells together, without their lengths."""
-        return sum(self.counts().trends)
-
     def totals(self, weights: Weights) -> list[int]:
         """The sum over all trends of each cell of their events' weights, exact.
 
@@ -173,7 +169,7 @@ class Trends:
         Parameters
         ----------
         low, high
-            A share of the numbers 0 to `total()`; shares can be extracted apart from each other, in any order.
+            A share of the numbers 0 to that of all trends; shares can be extracted apart from each other, in any order.
         batch
             About how many trends one batch has.
         memory
@@ -206,7 +202,7 @@ class Trends:
         Parameters
         ----------
         numbers
-            From 0 to `total()`, exclusive; of any size.
+            From 0 to that of all trends, exclusive; of any size.
         batch
             How many trends one batch has.
 

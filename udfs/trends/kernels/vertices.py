@@ -57,12 +57,6 @@ class Vertices:
     def __len__(self) -> int:
         return len(self.position)
 
-    def take(self, rows: IntArray | BoolArray) -> Vertices:
-        """Some of the vertices; the rows must keep their order."""
-        left, right, along, carried = (tuple(column.take(rows) for column in part) for part in self._columns())
-        pane, key, position, time, term = self.pane, self.key, self.position, self.time, self.term
-        return Vertices(pane[rows], key[rows], position[rows], time[rows], term[rows], left, right, along, carried)
-
     def _columns(self) -> tuple[tuple[Column, ...], ...]:
         return self.left, self.right, self.along, self.carried
 
