@@ -8,6 +8,7 @@ completes its copy.
 from __future__ import annotations
 
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves, pending
+from patternlake.udfs.machines.graph.links import bound_of, steps_into
 from patternlake.udfs.machines.graph.liveness import NOW, completion_paths
 from patternlake.udfs.machines.query import Subscription
 from patternlake.udfs.machines.time_conditions import TimeChoice
@@ -20,15 +21,9 @@ def find_uncovered(subscription: Subscription) -> frozenset[tuple[CompositeState
     from the event that made it. What lasts for one event goes back to what it is a copy of, so it is never so.
     """
     chain = subscription.master
-    bound: dict[CompositeState, frozenset[int]] = {START: frozenset()}
-    order = [START]
+    bound = bound_of(steps_into(subscription))
     found = set()
-    for composite_state in order:
-        for move in moves(chain, composite_state):
-            if move.target not in bound:
-                order.append(move.target)
-            bound[move.target] = bound.get(move.target, frozenset()) | bound[composite_state] | {move.primitive}
-    for composite_state in order:
+    for composite_state in bound:
         if composite_state == START or complete(chain, composite_state) or pending(chain, composite_state):
             continue
         onward = moves(chain, composite_state)

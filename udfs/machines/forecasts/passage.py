@@ -52,7 +52,6 @@ from patternlake.udfs.machines.forecasts.grids import (
 from patternlake.udfs.machines.forecasts.waiting_times import ANY_PACE, Waiting, Waits, commonest, paces
 from patternlake.udfs.machines.graph.ages import LEAST_LEFT, NEVER, SLICES
 from patternlake.udfs.machines.graph.composite_states import (
-    START,
     CompositeState,
     complete,
     fallback_states,
@@ -60,6 +59,7 @@ from patternlake.udfs.machines.graph.composite_states import (
     moves,
     pending,
 )
+from patternlake.udfs.machines.graph.links import steps_into
 from patternlake.udfs.machines.query import Subscription
 
 Cell = tuple[CompositeState, int]
@@ -457,17 +457,8 @@ class Forecaster:
     @cached_property
     def _composite_states(self) -> list[CompositeState]:
         """All states of partial matches."""
-        found, waiting = {START: None}, [START]
-        for composite_state in waiting:
-            for move in moves(self.chain, composite_state):
-                if move.target not in found:
-                    found[move.target] = None
-                    waiting.append(move.target)
-        return [
-            composite_state
-            for composite_state in found
-            if composite_state != START and not complete(self.chain, composite_state)
-        ]
+        states = steps_into(self.subscription)
+        return [composite_state for composite_state in states if not complete(self.chain, composite_state)]
 
     def _outcomes(self, front: Front) -> _Outcomes:
         """The fronts that may follow one at an event; what dies is left out, `_DONE` is a match."""

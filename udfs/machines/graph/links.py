@@ -4,6 +4,7 @@ judges.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from patternlake.udfs.errors import UnsupportedOperatorError
@@ -69,6 +70,14 @@ def steps_into(subscription: Subscription) -> dict[CompositeState, list[Step]]:
             if not missing[target]:
                 ready.append(target)
     return {composite_state: into[composite_state] for composite_state in order[1:]}
+
+
+def bound_of(into: Mapping[CompositeState, Sequence[Step]]) -> dict[CompositeState, frozenset[int]]:
+    """The operands that may be bound in each composite state; `into`: as `steps_into` gives it."""
+    bound: dict[CompositeState, frozenset[int]] = {START: frozenset()}
+    for composite_state, steps in into.items():
+        bound[composite_state] = frozenset().union(*(bound[step.source] | {step.operand} for step in steps))
+    return bound
 
 
 def _bounds(subscription: Subscription, operand: int, before: frozenset[int]) -> tuple[TimeCondition, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from patternlake.udfs.language.predicate.time_gaps import UNBOUNDED
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete
-from patternlake.udfs.machines.graph.links import Step
+from patternlake.udfs.machines.graph.links import Step, bound_of
 from patternlake.udfs.machines.graph.liveness import FIRST, NOW, CompletionPath, completion_paths
 from patternlake.udfs.machines.query import Subscription
 from patternlake.udfs.machines.time_conditions import TimeBound, TimeChoice
@@ -52,9 +52,7 @@ def requirements_of(
     subscription: Subscription, into: Mapping[CompositeState, Sequence[Step]]
 ) -> dict[CompositeState, Requirements]:
     """What is asked in each state of a subscription; `into`: its links, as `links.steps_into` gives them."""
-    bound: dict[CompositeState, frozenset[int]] = {START: frozenset()}
-    for composite_state, steps in into.items():
-        bound[composite_state] = frozenset().union(*(bound[step.source] | {step.operand} for step in steps))
+    bound = bound_of(into)
     ahead = {composite_state: _ahead(subscription, composite_state, bound[composite_state]) for composite_state in into}
     ahead[START] = frozenset({ALWAYS})
     asked: dict[CompositeState, set[int]] = {composite_state: set() for composite_state in bound}
