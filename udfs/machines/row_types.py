@@ -68,7 +68,7 @@ LIMIT = row_type("after absolute", "operand other onward otherwise beyond", "low
 """
 JOIN = row_type("", "variable column")
 MOVE = row_type("", "role advance_counter")
-ROLE = row_type("", "counted_state without")
+ROLE = row_type("", "counted_state")
 OPEN = row_type("", "operand", "low")
 COUNTED_STATE = row_type("waits", "fallback_state_at left_at")
 """A counted state; **left_at**: where its counts begin of what became of those that don't wait: one for each fallback

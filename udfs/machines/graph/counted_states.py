@@ -20,19 +20,6 @@ from patternlake.udfs.machines.graph.composite_states import START, CompositeSta
 from patternlake.udfs.machines.graph.merged import Graph
 from patternlake.udfs.machines.query import Subscription
 
-EVERYTHING = -1
-"""As `Role.without`: join values of all that is bound tell instances apart."""
-NOTHING = -2
-"""As `Role.without`: they are not told apart, which is so in the initial state of a whole subscription."""
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """What an instance of a state of the graph is to one counted state: `counted_state` is its number."""
-
-    counted_state: int
-    without: int = EVERYTHING
-
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -55,7 +42,7 @@ class CountedStates:
     advance_counter_state
         For each advance counter the counted state that it leaves.
     roles
-        For each state of the graph what its instances are.
+        For each state of the graph the counted states that its instances are in.
     moves
         For each link of the graph.
     advance_counters
@@ -68,7 +55,7 @@ class CountedStates:
     waits: list[bool] = field(default_factory=list)
     fallback_states: list[tuple[int, ...]] = field(default_factory=list)
     advance_counter_state: list[int] = field(default_factory=list)
-    roles: list[list[Role]] = field(default_factory=list)
+    roles: list[list[int]] = field(default_factory=list)
     moves: list[list[Move]] = field(default_factory=list)
     advance_counters: list[dict[tuple[CompositeState, int], int]] = field(default_factory=list)
     state_of: list[int] = field(default_factory=list)
@@ -140,16 +127,15 @@ def _chain(
         state = states[composite_state]
         if graph.by_instance[state]:
             continue
-        role = Role(shared.get(state, len(made.waits)), NOTHING if done == 0 else EVERYTHING)
         if state not in shared:
-            shared[state] = role.counted_state
+            shared[state] = len(made.waits)
             among = [states[one] for one in fallback_states(chain, composite_state)]
             made.add_state(state, graph.waits[state], tuple(shared[one] for one in among if one in shared))
-            made.roles[state].append(role)
+            made.roles[state].append(shared[state])
         link = onward[state][states[CompositeState(done + 1)], item.primitive]
         if link not in advance_counters:
-            advance_counters[link] = made.add_advance_counter(role.counted_state)
-            made.moves[link].append(Move(made.roles[state].index(role), advance_counters[link]))
+            advance_counters[link] = made.add_advance_counter(shared[state])
+            made.moves[link].append(Move(made.roles[state].index(shared[state]), advance_counters[link]))
         found[composite_state, item.primitive] = advance_counters[link]
     return found
 
@@ -160,11 +146,11 @@ def _initial(
     """The counted state and the advance counters of the initial state of a subscription with Boolean machines, of its
     own.
     """
-    role = Role(made.add_state(0, True, ()), NOTHING)
-    made.roles[0].append(role)
+    counted_state = made.add_state(0, True, ())
+    made.roles[0].append(counted_state)
     found: dict[tuple[CompositeState, int], int] = {}
     for move in moves(subscription.master, START):
-        advance_counter = found[START, move.primitive] = made.add_advance_counter(role.counted_state)
+        advance_counter = found[START, move.primitive] = made.add_advance_counter(counted_state)
         link = onward[0][states[move.target], move.primitive]
         made.moves[link].append(Move(len(made.roles[0]) - 1, advance_counter))
     return found

@@ -6,10 +6,7 @@ join values.
 
 from __future__ import annotations
 
-import numpy as np
-
 from patternlake.udfs.arrays import IntArray
-from patternlake.udfs.machines.graph.counted_states import NOTHING
 from patternlake.udfs.machines.kernels.hashing import delete, insert, mixed
 from patternlake.udfs.machines.kernels.tables import DEAD, Tables
 from patternlake.udfs.machines.kernels.workspace import (
@@ -22,7 +19,8 @@ from patternlake.udfs.machines.kernels.workspace import (
 )
 from patternlake.udfs.subkernels import kernel
 
-_ALL = np.int64(-1)
+_ALL = -1
+"""All join variables, as bits."""
 
 
 @kernel
@@ -34,10 +32,9 @@ def hold(tables: Tables, workspace: Workspace, instance: int, weight: float) -> 
     first = tables.states[state].role_at
     for role in range(first, tables.states[state + 1].role_at):
         counted_state = tables.roles[role].counted_state
-        variables = _variables(tables, role)
-        group = found(workspace, counted_state, workspace.joins, instance, variables)
+        group = found(workspace, counted_state, workspace.joins, instance, _ALL)
         if group == NONE:
-            group = _allocate_group(tables, workspace, counted_state, instance, variables, weight)
+            group = _allocate_group(tables, workspace, counted_state, instance, weight)
         workspace.held_groups[instance, role - first] = group
         workspace.groups[group].held += 1
 
@@ -170,9 +167,7 @@ def _agree(workspace: Workspace, group: int, joins: IntArray, row: int, variable
 
 
 @kernel
-def _allocate_group(
-    tables: Tables, workspace: Workspace, counted_state: int, instance: int, variables: int, weight: float
-) -> int:
+def _allocate_group(tables: Tables, workspace: Workspace, counted_state: int, instance: int, weight: float) -> int:
     """A new group for an instance; there is room for one."""
     n = workspace.n
     if n[GROUP_FREE] > 0:
@@ -182,7 +177,7 @@ def _allocate_group(
         group = n[GROUP_TOP]
         n[GROUP_TOP] += 1
     for variable in range(workspace.joins.shape[1]):
-        workspace.group_joins[group, variable] = _value(workspace.joins, instance, variables, variable)
+        workspace.group_joins[group, variable] = workspace.joins[instance, variable]
     this, occupancy = workspace.groups[group], workspace.counted_states[counted_state]
     this.counted_state, this.held, this.since = counted_state, 0, weight
     this.advanced = this.by_counter = NONE
@@ -191,13 +186,13 @@ def _allocate_group(
         occupancy.first = group
     else:
         occupancy.others += 1
-        this.digest = _digest(counted_state, workspace.joins, instance, variables)
+        this.digest = _digest(counted_state, workspace.joins, instance, _ALL)
         insert(workspace.group_table, this.digest, group)
     if not tables.counted_states[counted_state].waits:
         workspace.nonwaiting_groups[n[NONWAITING_GROUPS]] = group
         this.nonwaiting_at = n[NONWAITING_GROUPS]
         n[NONWAITING_GROUPS] += 1
-    _note_variables(workspace, counted_state, _bound(workspace.joins, instance, variables))
+    _note_variables(workspace, counted_state, _bound(workspace.joins, instance))
     return int(group)
 
 
@@ -217,22 +212,16 @@ def _note_variables(workspace: Workspace, counted_state: int, bound: int) -> Non
 
 
 @kernel
-def _variables(tables: Tables, role: int) -> int:
-    """Which join variables tell groups of a role apart, as bits."""
-    return 0 if tables.roles[role].without == NOTHING else int(_ALL)
-
-
-@kernel
 def _value(joins: IntArray, row: int, variables: int, variable: int) -> int:
     return int(joins[row, variable]) if (variables >> variable) & 1 == 1 else NONE
 
 
 @kernel
-def _bound(joins: IntArray, row: int, variables: int) -> int:
-    """Those of the variables that have a value in a row."""
+def _bound(joins: IntArray, row: int) -> int:
+    """The variables that have a value in a row, as bits."""
     bound = 0
     for variable in range(joins.shape[1]):
-        if (variables >> variable) & 1 == 1 and joins[row, variable] != NONE:
+        if joins[row, variable] != NONE:
             bound |= 1 << variable
     return bound
 

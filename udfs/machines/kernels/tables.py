@@ -222,7 +222,7 @@ class _Maker:
             for primitive in graph.primitives
         ]
         moves = [[(move.role, move.advance_counter) for move in counted_states.moves[number]] for number in self.order]
-        roles = [[(role.counted_state, role.without) for role in counted_states.roles[state]] for state in states]
+        roles = [[(counted_state,) for counted_state in some] for some in counted_states.roles]
         lineages: Lineages = lineages_of(graph, self.subscriptions)
         ages = self.ages
         ends = [[0] * (len(fallback_states) + ENDS) for fallback_states in counted_states.fallback_states]
@@ -298,7 +298,7 @@ class _Maker:
             limits=_flat(LIMIT, LIMIT.names or (), limits),
             joins=_flat(JOIN, ("variable", "column"), joins),
             moves=_flat(MOVE, ("role", "advance_counter"), moves),
-            roles=_flat(ROLE, ("counted_state", "without"), roles),
+            roles=_flat(ROLE, ("counted_state",), roles),
             opens=_flat(OPEN, ("operand", "low"), graph.opens),
             counted_states=_rows(
                 COUNTED_STATE,
