@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray, LaneArray, SmallArray
-from patternlake.udfs.trends.kernels.sweep import Sums, logarithmic_sum
+from patternlake.udfs.trends.kernels.sweep import Sums
 from patternlake.udfs.trends.measures import LENGTHS, Measures
 from patternlake.udfs.trends.remainders import from_remainders
 from patternlake.udfs.trends.weights import Weights
@@ -214,7 +214,7 @@ def greatest_by_cell(value: SmallArray, rows: IntArray, cell: IntArray, cells: i
 def _logs_by_cell(logs: FloatArray, rows: IntArray, cell: IntArray, cells: int) -> FloatArray:
     found = np.full(cells, -np.inf)
     for row in rows:
-        found[cell[row]] = logarithmic_sum(found[cell[row]], logs[row])
+        found[cell[row]] = np.logaddexp2(found[cell[row]], logs[row])
     return found
 
 

@@ -13,7 +13,7 @@ from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.followers import most_followers, sort_distinct
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.roles import Automaton, forget, led_to, relate
-from patternlake.udfs.trends.kernels.sweep import Sums, add, finish, logarithmic_sum
+from patternlake.udfs.trends.kernels.sweep import Sums, add, finish
 from patternlake.udfs.trends.measures import Measures
 
 
@@ -108,7 +108,7 @@ def sweep_states(
             after = _state(first, roles, grown, later, to, to_grown)
             if after >= 0 and length[after] > 0:
                 add(value, state, value, after, moduli)
-                about[state] = logarithmic_sum(about[state], about[after]) if log else about[state] + about[after]
+                about[state] = np.logaddexp2(about[state], about[after]) if log else about[state] + about[after]
                 length[state] = max(length[state], length[after])
         finish(state, ends[state], value, about, length, moduli, log, measures)
     forget(automaton, count)

@@ -55,15 +55,6 @@ def allowed(graph: Graph, step: int, source: int, target: int) -> bool:
 
 
 @subkernel
-def logarithmic_sum(a: float, b: float) -> float:
-    """log2(2^a + 2^b)."""
-    high, low = (a, b) if a > b else (b, a)
-    if low == -np.inf:
-        return high
-    return float(high + np.log1p(2.0 ** (low - high)) / np.log(2.0))
-
-
-@subkernel
 def add(into: LaneArray, at: int, other: LaneArray, row: int, moduli: LaneArray) -> None:
     """Add one row of sums to another, each lane by its modulus."""
     p = len(moduli)
@@ -93,7 +84,7 @@ def _climb(
             sums[node, lane] = sums[left, lane]
         add(sums, node, sums, right, moduli)
         if log:
-            approximate[node] = logarithmic_sum(approximate[left], approximate[right])
+            approximate[node] = np.logaddexp2(approximate[left], approximate[right])
         else:
             approximate[node] = approximate[left] + approximate[right]
         longest[node] = max(longest[left], longest[right])
@@ -151,7 +142,7 @@ def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool, measures:
                         v = graph.member[place]
                         if length[v] > 0 and allowed(graph, step, u, v):
                             add(value, u, value, v, moduli)
-                            about[u] = logarithmic_sum(about[u], about[v]) if log else about[u] + about[v]
+                            about[u] = np.logaddexp2(about[u], about[v]) if log else about[u] + about[v]
                             length[u] = max(length[u], length[v])
                     continue
                 target = graph.term[u] + slot
@@ -165,7 +156,7 @@ def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool, measures:
                         node = leaf + size
                         add(sums, node, value, v, moduli)
                         if log:
-                            approximate[node] = logarithmic_sum(approximate[node], about[v])
+                            approximate[node] = np.logaddexp2(approximate[node], about[v])
                         else:
                             approximate[node] += about[v]
                         longest[node] = max(longest[node], length[v])
@@ -196,7 +187,7 @@ def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool, measures:
                         if longest[node] > 0:
                             add(value, u, sums, node, moduli)
                             about[u] = (
-                                logarithmic_sum(about[u], approximate[node]) if log else about[u] + approximate[node]
+                                np.logaddexp2(about[u], approximate[node]) if log else about[u] + approximate[node]
                             )
                             length[u] = max(length[u], longest[node])
                     left >>= 1
@@ -218,7 +209,7 @@ def finish(
         for lane in range(p):
             total = value[u, lane] + np.uint64(1)
             value[u, lane] = np.uint64(0) if moduli[lane] != 0 and total >= moduli[lane] else total
-        about[u] = logarithmic_sum(about[u], 0.0) if log else about[u] + 1.0
+        about[u] = np.logaddexp2(about[u], 0.0) if log else about[u] + 1.0
     if len(measures.ranks) > 0:
         if ends or length[u] > 0:
             length[u] = max(length[u], measures.ranks[u])
@@ -262,7 +253,7 @@ def sweep_edges(
             v = targets[at]
             if length[v] > 0:
                 add(value, u, value, v, moduli)
-                about[u] = logarithmic_sum(about[u], about[v]) if log else about[u] + about[v]
+                about[u] = np.logaddexp2(about[u], about[v]) if log else about[u] + about[v]
                 length[u] = max(length[u], length[v])
         finish(u, ends[u], value, about, length, moduli, log, measures)
     return value, about, length
