@@ -51,7 +51,12 @@ def first_passage(
     free = int(np.searchsorted(cost, 1))
     for n in range(units + 1):
         for front in range(fronts):
-            dear[front] = _summed(at_event, aged[front], ageing, cost, weight, free, n)
+            found = 0.0
+            for number in range(free, len(cost)):
+                if cost[number] > n:
+                    break
+                found += weight[number] * at_event[n - cost[number], aged[front, ageing[number]]]
+            dear[front] = found
         if not free:
             after[:] = dear
         for _ in range(_MOST_EVENTS):
@@ -204,21 +209,3 @@ def _deal_slots(
         sides[grid] = part[grid]
     sides[-1] = 1.0
     sides.sort()
-
-
-@subkernel
-def _summed(
-    at_event: FloatArray,
-    aged: NDArray[np.int32],
-    ageing: IntArray,
-    cost: IntArray,
-    weight: FloatArray,
-    begin: int,
-    n: int,
-) -> float:
-    found = 0.0
-    for number in range(begin, len(cost)):
-        if cost[number] > n:
-            break
-        found += weight[number] * at_event[n - cost[number], aged[ageing[number]]]
-    return found
