@@ -34,12 +34,12 @@ import pyarrow.parquet as pq
 from patternlake.udfs.funnels.kernels.chains import MODES, furthest_chains
 from patternlake.udfs.funnels.query import FunnelQuery, compile_query
 from patternlake.udfs.funnels.request import FunnelRequest
-from patternlake.udfs.funnels.result import funnel_of
+from patternlake.udfs.funnels.result import merge as merge_funnels
 from patternlake.udfs.funnels.task import parts_of_partitions as funnel_parts
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.language.query.tree import Extent
 from patternlake.udfs.paths.request import PathsRequest
-from patternlake.udfs.paths.result import paths_of
+from patternlake.udfs.paths.result import merge as merge_paths
 from patternlake.udfs.paths.task import parts_of_partitions as path_parts
 
 SEED = 49
@@ -165,7 +165,8 @@ def measure_steps(events: int, steps: int, vocabulary: int) -> None:
         request = FunnelRequest(query_of(steps, within), {}, mode)
 
         def answer(request: FunnelRequest = request) -> list[int]:
-            reached = funnel_of(request, [funnel_parts(request, rows) for rows in portions])["reached"]
+            parts = pa.concat_tables([funnel_parts(request, rows) for rows in portions])
+            reached = merge_funnels(request, parts)["reached"]
             return reached.to_pylist()  # type: ignore[no-any-return]
 
         def kernel(number: int = number) -> object:
@@ -184,10 +185,10 @@ def measure_paths(events: int, vocabulary: int) -> None:
     alphabet = tuple(f"n{number:03}" for number in range(20))
     for around in ("n000", None):
         request = PathsRequest(around, 2, 3, None, True, None, alphabet, 100)
-        paths_of(request, [path_parts(request, portions[0])])
+        merge_paths(request, path_parts(request, portions[0]))
 
         def answer(request: PathsRequest = request) -> object:
-            return paths_of(request, [path_parts(request, rows) for rows in portions])
+            return merge_paths(request, pa.concat_tables([path_parts(request, rows) for rows in portions]))
 
         print(f"paths around {around}, {events:,} events, {vocabulary} names: from columns {seconds(answer, 1):.1f} s")
 

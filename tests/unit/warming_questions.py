@@ -47,7 +47,7 @@ from unit.trends.test_trend_vertex_rows import table_rows
 
 from patternlake.udfs import warming
 from patternlake.udfs.errors import PatternError, PatternLakeError
-from patternlake.udfs.funnels.result import funnel_of
+from patternlake.udfs.funnels.result import merge as merge_funnels
 from patternlake.udfs.funnels.task import parts_of_partitions, rows_of_partitions
 from patternlake.udfs.groups import request as groups
 from patternlake.udfs.groups.batch import REMEMBERED
@@ -62,7 +62,7 @@ from patternlake.udfs.machines.forecasts.trials import Trials, told_by, trained_
 from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.state import BATCH_SCHEMA, INSTANCE
-from patternlake.udfs.paths.result import paths_of
+from patternlake.udfs.paths.result import merge as merge_paths
 from patternlake.udfs.paths.task import parts_of_partitions as path_parts
 from patternlake.udfs.published import NameCount
 from patternlake.udfs.sequences.lent_patterns import compile_asked
@@ -302,14 +302,14 @@ def ask_funnels(rng: random.Random) -> None:
     request = asked_funnel(random_funnel(rng, "abc").text, partitions, mode=rng.choice(FUNNEL_MODES), by="via").request
     rows = whole(funnel_rows(partitions, rng))
     rows_of_partitions(request, rows)
-    funnel_of(request, [parts_of_partitions(request, rows)])
+    merge_funnels(request, parts_of_partitions(request, rows))
 
 
 def ask_paths(rng: random.Random) -> None:
     """`match_paths`."""
     partitions = random_partitions(rng, "abc")
     request = asked_paths(partitions, **random_path_question(rng, "abc")[0]).request
-    paths_of(request, [path_parts(request, whole(funnel_rows(partitions, rng)))])
+    merge_paths(request, path_parts(request, whole(funnel_rows(partitions, rng))))
 
 
 def ask_row_pattern(rng: random.Random) -> None:

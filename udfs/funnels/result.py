@@ -6,8 +6,6 @@ as they are: percentiles are exact, so all of them come together before one is t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
@@ -257,8 +255,3 @@ def _next_events(request: FunnelRequest, parts: pa.Table, slot: IntArray, count:
         fields=list(NEXT_EVENTS.value_type),
     )
     return pa.ListArray.from_arrays(pa.array(np.append(0, ends).astype(np.int32)), structs, type=NEXT_EVENTS)
-
-
-def funnel_of(request: FunnelRequest, parts: Sequence[pa.Table]) -> pa.Table:
-    """As `merge`, of portions that stand apart."""
-    return merge(request, pa.concat_tables([PARTS.empty_table(), *parts]))

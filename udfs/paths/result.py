@@ -6,8 +6,6 @@ stay as they are, for medians are exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
@@ -151,8 +149,3 @@ def _most_frequent(
         if places[number] <= most:
             kept.append(one)
     return np.array(kept, np.int64)
-
-
-def paths_of(request: PathsRequest, parts: Sequence[pa.Table]) -> pa.Table:
-    """As `merge`, of portions that stand apart."""
-    return merge(request, pa.concat_tables([PARTS.empty_table(), *parts]))

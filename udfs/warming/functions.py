@@ -26,7 +26,7 @@ from patternlake.udfs.machines.passing_time import STANDING
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.state import BATCH_SCHEMA
 from patternlake.udfs.paths import request as paths
-from patternlake.udfs.paths.result import paths_of
+from patternlake.udfs.paths.result import merge
 from patternlake.udfs.paths.task import parts_of_partitions
 from patternlake.udfs.policies import REPETITION
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
@@ -223,7 +223,7 @@ def warm_paths() -> None:
     for around, within in product(("a", None), (None, "5 MIN")):
         given = {"stream": "s", "around": around, "within": within}
         request = paths.check_request(given, published, ["s"], []).request
-        paths_of(request, [parts_of_partitions(request, events)])
+        merge(request, parts_of_partitions(request, events))
 
 
 def warm_row_patterns() -> None:

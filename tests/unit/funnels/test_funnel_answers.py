@@ -10,7 +10,7 @@ from naive.funnel_cases import LETTERS, asked, count_of, rounded, rows_of, shown
 from naive.funnels import SECOND, Window, chain, funnel, furthest_by_hand, letters, named, row
 from naive.kleene import Event
 
-from patternlake.udfs.funnels.result import funnel_of
+from patternlake.udfs.funnels.result import merge
 from patternlake.udfs.funnels.task import parts_of_partitions, rows_of_partitions
 from patternlake.udfs.record_batches import columns_of, rows_in_micros
 
@@ -39,7 +39,7 @@ def test_the_worked_letters_stop_at_the_third_step_from_the_first_start() -> Non
 def test_the_worked_letters_count_one_partition_at_three_of_four_steps() -> None:
     text, events = "A ; B ; C ; D WITHIN 5 MIN", {"k": LETTERS}
     request = asked(text, events).request
-    found = funnel_of(request, [parts_of_partitions(request, columns_of(rows_of(events)))]).to_pylist()
+    found = merge(request, parts_of_partitions(request, columns_of(rows_of(events)))).to_pylist()
     assert [(one["step"], one["operand"], one["reached"], one["dropped"]) for one in found] == [
         (1, "A", 1, 0), (2, "B", 1, 0), (3, "C", 1, 1), (4, "D", 0, 0),
     ]  # fmt: skip
@@ -133,7 +133,7 @@ def test_a_row_is_final_once_the_watermark_has_passed_its_window_or_its_last_ste
 def test_a_partition_that_never_enters_has_a_row_and_is_not_counted() -> None:
     assert told("a ; b", letters("b d"), 10 * SECOND) == naive.Row(0, (), None, None, None, None, None, False)
     request = asked("a ; b", {"k": letters("b d")}).request
-    found = funnel_of(request, [parts_of_partitions(request, columns_of(rows_of({"k": letters("b d")})))])
+    found = merge(request, parts_of_partitions(request, columns_of(rows_of({"k": letters("b d")}))))
     assert found["reached"].to_pylist() == [0, 0]
     assert found["share_of_first"].to_pylist() == [None, None]
 
@@ -142,7 +142,7 @@ def test_percentiles_lie_between_two_values_in_proportion() -> None:
     # b comes 1, 2, 3 and 10 seconds after a: the median is 2.5, 90 % of the way lies at 3 + 0.7 * 7.
     events = {str(wait): [Event(wait * 10, 0, "a"), Event(wait * 10 + 1, wait * SECOND, "b")] for wait in (1, 2, 3, 10)}
     request = asked("a ; b", events).request
-    found = funnel_of(request, [parts_of_partitions(request, columns_of(rows_of(events)))])
+    found = merge(request, parts_of_partitions(request, columns_of(rows_of(events))))
     assert found["seconds_p50"].to_pylist() == [None, 2.5]
     assert found["seconds_p90"].to_pylist() == [None, pytest.approx(7.9)]
 
@@ -155,7 +155,7 @@ def test_groups_are_values_of_the_first_step_of_the_chain_that_counts() -> None:
         "n": [Event(5, 0, "b", {"via": "ad"})],
     }
     request = asked("a ; b", events, by="via").request
-    found = funnel_of(request, [parts_of_partitions(request, columns_of(rows_of(events)))]).to_pylist()
+    found = merge(request, parts_of_partitions(request, columns_of(rows_of(events)))).to_pylist()
     assert [(one["group"], one["step"], one["reached"]) for one in found] == [
         (None, 1, 1), (None, 2, 0), ("ad", 1, 1), ("ad", 2, 1), ("mail", 1, 1), ("mail", 2, 0),
     ]  # fmt: skip
@@ -165,11 +165,11 @@ def test_the_most_frequent_next_events_come_first_then_by_name_then_nothing() ->
     followed = ["c", "c", "b", "", "d", ""]
     events = {str(number): letters(f"a {name}") for number, name in enumerate(followed)}
     request = asked("a ; z", events, next=9).request
-    found = funnel_of(request, [parts_of_partitions(request, columns_of(rows_of(events)))]).to_pylist()
+    found = merge(request, parts_of_partitions(request, columns_of(rows_of(events)))).to_pylist()
     told_next = [(one["name"], one["partitions"]) for one in found[0]["next_events"]]
     assert told_next == [("c", 2), (None, 2), ("b", 1), ("d", 1)]
     request = asked("a ; z", events, next=1).request
-    found = funnel_of(request, [parts_of_partitions(request, columns_of(rows_of(events)))]).to_pylist()
+    found = merge(request, parts_of_partitions(request, columns_of(rows_of(events)))).to_pylist()
     assert found[0]["next_events"] == [{"name": "c", "partitions": 2}]
 
 

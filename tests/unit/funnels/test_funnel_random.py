@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pyarrow as pa
 import pytest
 from naive import funnels as naive
 from naive.funnel_cases import (
@@ -17,7 +18,7 @@ from naive.funnel_cases import (
     shown,
 )
 
-from patternlake.udfs.funnels.result import funnel_of
+from patternlake.udfs.funnels.result import merge
 from patternlake.udfs.funnels.task import parts_of_partitions, rows_of_partitions
 from patternlake.udfs.record_batches import columns_of, rows_in_micros
 
@@ -62,7 +63,7 @@ def test_counts_are_those_of_the_oracle_however_partitions_are_dealt_out(mode: s
             parts_of_partitions(request, columns_of(rows_of(portion, rng)))
             for portion in dealt(partitions, rng.randint(1, 3), rng)
         ]
-        told = [count_of(row) for row in funnel_of(request, parts).to_pylist()]
+        told = [count_of(row) for row in merge(request, pa.concat_tables(parts)).to_pylist()]
         expected = naive.funnel(
             partitions, funnel.steps, mode, funnel.within,
             by=None if by is None else lambda event: event.values["via"], next_events=most,

@@ -14,7 +14,7 @@ from naive.kleene import Event
 from naive.path_cases import asked_paths
 
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
-from patternlake.udfs.paths.result import paths_of
+from patternlake.udfs.paths.result import merge
 from patternlake.udfs.paths.task import parts_of_partitions
 from patternlake.udfs.record_batches import columns_of
 
@@ -24,8 +24,8 @@ Told = list[tuple[str, int, int]]
 
 def answer(partitions: Mapping[str | None, Sequence[Event]], **arguments: Any) -> list[dict[str, Any]]:
     request = asked_paths(partitions, **arguments).request
-    rows: list[dict[str, Any]] = paths_of(
-        request, [parts_of_partitions(request, columns_of(rows_of(partitions)))]
+    rows: list[dict[str, Any]] = merge(
+        request, parts_of_partitions(request, columns_of(rows_of(partitions)))
     ).to_pylist()
     expected = naive.paths(
         partitions, request.alphabet, request.around, request.before, request.after,
