@@ -25,14 +25,18 @@ def columns_of(table: pa.Table) -> dict[str, pa.Array]:
     return {name: table[name].combine_chunks() for name in table.column_names}
 
 
-def in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with the columns of a schema, NULL where they have none."""
-    count = rows.num_rows
-    columns = [
-        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(count, field.type)
+def filled(columns: Mapping[str, pa.Array], schema: pa.Schema, count: int) -> list[pa.Array]:
+    """The columns of a schema, of so many rows, from those that there are, NULL where there is none."""
+    return [
+        columns[field.name].cast(field.type) if field.name in columns else pa.nulls(count, field.type)
         for field in schema
     ]
-    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with the columns of a schema, NULL where they have none."""
+    columns = dict(zip(rows.column_names, rows.columns, strict=True))
+    return pa.Table.from_arrays(filled(columns, schema, rows.num_rows), schema=schema)
 
 
 def together(tables: Sequence[pa.Table]) -> pa.Table:

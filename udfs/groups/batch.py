@@ -26,7 +26,7 @@ from patternlake.udfs.groups.state import (
     from_bytes,
 )
 from patternlake.udfs.partitions import number_partitions
-from patternlake.udfs.record_batches import columns_of, tables
+from patternlake.udfs.record_batches import columns_of, filled, tables
 
 PART = pa.list_(pa.string())
 STATE = "state"
@@ -144,11 +144,9 @@ def _states(parts: pa.ListArray, state: GroupState) -> pa.RecordBatch:
 def _batch(kind: str, parts: pa.ListArray, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
     count = len(parts)
     given = {"kind": pa.array([kind] * count, pa.string()), "part": parts, **columns}
-    arrays = [given.get(field.name, pa.nulls(count, field.type)).cast(field.type) for field in BATCH_SCHEMA]
-    return pa.RecordBatch.from_arrays(arrays, schema=BATCH_SCHEMA)
+    return pa.RecordBatch.from_arrays(filled(given, BATCH_SCHEMA, count), schema=BATCH_SCHEMA)
 
 
 def _state_row(schema: pa.Schema, part: pa.Scalar, state: pa.Scalar) -> pa.Table:
     given = {"part": pa.array([part.as_py()], PART), STATE: pa.array([state.as_py()], pa.binary())}
-    arrays = [given.get(field.name, pa.nulls(1, field.type)).cast(field.type) for field in schema]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pa.Table.from_arrays(filled(given, schema, 1), schema=schema)

@@ -18,6 +18,7 @@ from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.kernels.running import Found, Held
 from patternlake.udfs.machines.kernels.tables import Compiled
 from patternlake.udfs.machines.kernels.workspace import NONE
+from patternlake.udfs.record_batches import filled
 
 PART = pa.list_(pa.string())
 _MOMENT = pa.timestamp("us", "UTC")
@@ -280,5 +281,4 @@ def totals_of(row: Mapping[str, Any]) -> Totals:
 
 def _batch(kind: str, count: int, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
     given = {"kind": pa.array([kind] * count, pa.string()), **columns}
-    arrays = [given.get(field.name, pa.nulls(count, field.type)).cast(field.type) for field in BATCH_SCHEMA]
-    return pa.RecordBatch.from_arrays(arrays, schema=BATCH_SCHEMA)
+    return pa.RecordBatch.from_arrays(filled(given, BATCH_SCHEMA, count), schema=BATCH_SCHEMA)

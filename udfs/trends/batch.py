@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.arrays import IntArray
-from patternlake.udfs.record_batches import BATCH_ROWS
+from patternlake.udfs.record_batches import BATCH_ROWS, filled
 from patternlake.udfs.trends.graph_rows import GRAPH_SCHEMA, graph_batches
 from patternlake.udfs.trends.kernels.vertices import Vertices
 from patternlake.udfs.trends.kinds import ATTRIBUTE, EVENT, FROM, PANE, TO
@@ -124,7 +124,6 @@ def _batches(rows: pa.RecordBatch, kind: str | None, schema: pa.Schema) -> Itera
     given = {name: rows[name] for name in rows.schema.names}
     if kind is not None:
         given["kind"] = pa.repeat(pa.scalar(kind), rows.num_rows)
-    arrays = [given.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
-    whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    whole = pa.RecordBatch.from_arrays(filled(given, schema, rows.num_rows), schema=schema)
     for begin in range(0, rows.num_rows, BATCH_ROWS):
         yield whole.slice(begin, BATCH_ROWS)

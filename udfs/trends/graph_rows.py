@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.record_batches import filled
 from patternlake.udfs.sort_keys import paired
 from patternlake.udfs.trends.events import as_texts
 from patternlake.udfs.trends.kernels.attributes import AttributeGraph, attribute_graph
@@ -76,8 +77,7 @@ def graph_batches(
                 "part": part.take(taken),
                 "step": pa.array(np.full(len(groups), step, np.int32)),
             }
-            arrays = [columns.get(field.name, pa.nulls(len(groups), field.type)) for field in GRAPH_SCHEMA]
-            made.append(pa.RecordBatch.from_arrays(arrays, schema=GRAPH_SCHEMA))
+            made.append(pa.RecordBatch.from_arrays(filled(columns, GRAPH_SCHEMA, len(groups)), schema=GRAPH_SCHEMA))
     return made
 
 
