@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -72,7 +71,7 @@ def _round(spark: SparkSession, folder: Path, path: Path, events: int, kind: str
     with PeakMemory(spark) as peak:
         taken["sketch"] = seconds(lambda: sketch(db, STREAM, sketch_configuration(events)))
     memory["sketch"] = peak.peaks
-    sizing = Sizing.from_json(json.dumps(lake.published("sketch").state["plans"][0]["sizing"]))
+    sizing = Sizing.of(lake.published("sketch").state["plans"][0]["sizing"])
     segment = {"events": sizing.segment_events, "bytes": sizing.segment_bytes}
     spark.sql(f"DROP DATABASE {database} CASCADE")
     return {"seconds": taken, "memory": memory, "segment": segment}

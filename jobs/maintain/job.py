@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -261,7 +260,7 @@ def _until(before: int, ends: Sequence[tuple[int, datetime]], known: Sequence[Ma
 
 def _sizing(publication: Publication) -> Sizing:
     """Of a sketch's first segment; height and events of a segment are those of all."""
-    return Sizing.from_json(json.dumps(publication.state["plans"][0]["sizing"]))
+    return Sizing.of(publication.state["plans"][0]["sizing"])
 
 
 def _by_level(floors: Sequence[Mapping[str, Any]]) -> dict[int | None, int]:

@@ -6,10 +6,9 @@ same trees; only the open segment is built again as it grows.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -194,7 +193,7 @@ class _Builder:
             "segments": self.segments,
             "expected_events": self.expected_events,
             "plans": [
-                {"from_segment": plan.from_segment, "sizing": json.loads(plan.sizing.to_json())} for plan in self.plans
+                {"from_segment": plan.from_segment, "sizing": asdict(plan.sizing)} for plan in self.plans
             ],
             "sparse": {"segments": self.sparse.segments, "most": list(self.sparse.most)},
             "bytes": self._bytes(),
@@ -321,7 +320,7 @@ def _expect_events(configuration: SketchConfiguration, before: int | None, event
 
 def _state(last: Publication) -> tuple[list[Plan], int]:
     plans = [
-        Plan(entry["from_segment"], Sizing.from_json(json.dumps(entry["sizing"]))) for entry in last.state["plans"]
+        Plan(entry["from_segment"], Sizing.of(entry["sizing"])) for entry in last.state["plans"]
     ]
     return plans, int(last.state["expected_events"])
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from patternlake.udfs.sketch.sizing.heaps import expected_distinct
 
@@ -104,14 +105,8 @@ class Sizing:
         """Bytes of all segments; what `memory` bounds."""
         return self.segments * self.segment_bytes
 
-    def to_json(self) -> str:
-        """The plan as JSON, the same text for equal plans."""
-        return json.dumps(asdict(self), sort_keys=True)
-
     @classmethod
-    def from_json(cls, text: str) -> Sizing:
-        """The plan that `to_json` wrote."""
-        values = json.loads(text)
-        values["levels"] = tuple(Level(**level) for level in values["levels"])
-        values["keys"] = None if values["keys"] is None else KeyList(**values["keys"])
-        return cls(**values)
+    def of(cls, values: Mapping[str, Any]) -> Sizing:
+        """The plan whose `asdict` was kept as JSON."""
+        levels, keys = tuple(Level(**level) for level in values["levels"]), values["keys"]
+        return cls(**{**values, "levels": levels, "keys": None if keys is None else KeyList(**keys)})
