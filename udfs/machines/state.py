@@ -87,24 +87,23 @@ class InstanceRows:
         """
         state = np.array([self.state_of.get(one, NONE) for one in rows["state_id"].to_pylist()], np.int64)
         taken, last, began = (np.zeros(parts, np.int64) for _ in range(3))
-        held = Held(taken, last, began, np.zeros(parts + 1, np.int64), *self._columns(0, 1))
         root = state == 0
-        held.taken[part[root]] = integers(rows["taken"].filter(pa.array(root)))
-        for name, times in (("last_time", held.last), ("first_time", held.began)):
+        taken[part[root]] = integers(rows["taken"].filter(pa.array(root)))
+        for name, times in (("last_time", last), ("first_time", began)):
             times[part[root]] = micros(rows[name].filter(pa.array(root)))
         mine = state > 0
-        if not mine.any():
-            return held
         wanted = {name: array.filter(pa.array(mine)) for name, array in rows.items()}
         count = int(mine.sum())
-        mask, first_time, first_rank, joins, time, position = self._columns(count, 0)[1:]
+        mask, first_rank, age = (np.zeros(count, np.int64) for _ in range(3))
+        first_time = np.full(count, np.iinfo(np.int64).max)
+        joins = np.full((count, max(1, len(self.compiled.variables))), NONE, np.int64)
+        time, position = (np.full((count, self.compiled.operands), NONE, np.int64) for _ in range(2))
         often = pc.list_value_length(wanted["operands"]).to_numpy(zero_copy_only=False).astype(np.int64)
         row = np.repeat(np.arange(count), often)
         operand = integers(pc.list_flatten(wanted["operands"]))
         np.bitwise_or.at(mask, row, np.left_shift(np.int64(1), operand))
         time[row, operand] = micros(pc.list_flatten(wanted["times"]))
         position[row, operand] = integers(pc.list_flatten(wanted["positions"]))
-        first_time[:] = np.iinfo(np.int64).max
         np.minimum.at(first_time, row, time[row, operand])
         first_rank[:] = integers(wanted["first_rank"])
         texts = pc.list_flatten(wanted["joins"]).to_pylist()
@@ -116,18 +115,8 @@ class InstanceRows:
         joins[np.repeat(np.arange(count), lengths)[kept], variable[kept]] = np.array(codes, np.int64)[kept]
         at = np.searchsorted(part[mine], np.arange(parts + 1)).astype(np.int64)
         return Held(
-            held.taken, held.last, held.began, at, state[mine], mask, first_time, first_rank, joins, time, position,
-            np.zeros(count, np.int64),
+            taken, last, began, at, state[mine], mask, first_time, first_rank, joins, time, position, age
         )  # fmt: skip
-
-    def _columns(self, count: int, rest: int) -> tuple[IntArray, ...]:
-        variables, operands = max(1, len(self.compiled.variables)), self.compiled.operands
-        return (
-            *(np.zeros(count, np.int64) for _ in range(4)),
-            np.full((count, variables), NONE, np.int64),
-            *(np.full((count, operands), NONE, np.int64) for _ in range(2)),
-            *(np.zeros(count, np.int64) for _ in range(rest)),
-        )
 
 
 def instances(
