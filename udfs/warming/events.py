@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
+
+from patternlake.udfs.published import Published, PublishedBatch
 
 TYPES = {"x": "double"}
 STREAM = {"attributes": {"x": {"type": "double"}}, "key": "key"}
@@ -17,6 +20,7 @@ EVENT_FIELDS = (
     ("probability", pa.float64()),
     ("x:double", pa.float64()),
 )
+PUBLISHED = Published(PublishedBatch(object_id=1, base_batch=1, batch_id=1, configuration=json.dumps(STREAM)))
 NAMES = "abcabacbcaab"
 _MINUTE = 60_000_000
 _KEYS = ("k", "l")
@@ -38,3 +42,8 @@ def some_events(first: int) -> list[dict[str, Any]]:
         for key in _KEYS
         for number, name in enumerate(NAMES)
     ]
+
+
+def partitioned_events() -> pa.Table:
+    """These events with the partition of each, as the portions of a function read them."""
+    return pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))

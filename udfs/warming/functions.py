@@ -29,7 +29,7 @@ from patternlake.udfs.paths import request as paths
 from patternlake.udfs.paths.result import merge
 from patternlake.udfs.paths.task import parts_of_partitions
 from patternlake.udfs.policies import REPETITION
-from patternlake.udfs.published import NameCount, Published, PublishedBatch
+from patternlake.udfs.published import NameCount
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.rows.matches import match_rows
 from patternlake.udfs.rows.query import compile_pattern
@@ -48,7 +48,7 @@ from patternlake.udfs.trends.request import TrendsRequest
 from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends, trends_of
 from patternlake.udfs.trends.vertex_rows import VALUES, vertex_rows, vertices_from
 from patternlake.udfs.trends.weights import weights_of
-from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, some_events
+from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, PUBLISHED, STREAM, partitioned_events, some_events
 
 _POLICIES = (
     ("strict", "past_last"),
@@ -108,8 +108,7 @@ def _structs(rows: pa.Table) -> pa.StructArray:
 
 def warm_patterns() -> None:
     """`match_pattern`: all matches and scans, with groups, picks, choices, absence, conditions of every form."""
-    events = pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))
-    published = Published(PublishedBatch(object_id=1, base_batch=1, batch_id=1, configuration=json.dumps(STREAM)))
+    events = columns_of(partitioned_events())
     counts = [NameCount(name, 2 * NAMES.count(name), 0, 10**9) for name in sorted(set(NAMES))]
     asked = (
         "a ; b ; c WHERE a.x < c.x AND ABS(a.x - b.x) <= 3 PARTITION BY key",
@@ -142,8 +141,8 @@ def warm_patterns() -> None:
             }  # fmt: skip
             if truncate:
                 given |= {"truncate": True, "max_matches": 1}
-            reads = patterns.check_request(given, published, ["s"], counts)
-            list(match_partitions(reads.request, 0, columns_of(events)))
+            reads = patterns.check_request(given, PUBLISHED, ["s"], counts)
+            list(match_partitions(reads.request, 0, events))
 
 
 def warm_trend_questions() -> None:
@@ -177,9 +176,7 @@ def warm_trend_questions() -> None:
 
 def warm_group_questions() -> None:
     """`match_groups` and `group_members` from events: single and complete overlap."""
-    events = columns_of(
-        pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))
-    )
+    events = columns_of(partitioned_events())
     for overlap in ("single", "complete"):
         given = {"pattern": "a, !b, b+ | c WITHIN 4 EVENTS", "overlap": overlap}
         request = groups.request_of(given, STREAM)
@@ -205,24 +202,18 @@ def warm_live_questions() -> None:
 
 def warm_funnels() -> None:
     """`match_funnel` and `match_funnel_rows`: every mode, with and without a window."""
-    events = columns_of(
-        pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))
-    )
-    published = Published(PublishedBatch(object_id=1, base_batch=1, batch_id=1, configuration=json.dumps(STREAM)))
+    events = columns_of(partitioned_events())
     for mode, within in product(MODES, (None, "5 MIN")):
         given = {"stream": "s", "pattern": "a ; b ; c", "mode": mode, "within": within}
-        rows_of_partitions(funnels.check_request(given, published, ["s"], []).request, events)
+        rows_of_partitions(funnels.check_request(given, PUBLISHED, ["s"], []).request, events)
 
 
 def warm_paths() -> None:
     """`match_paths`: around a name, and of whole partitions."""
-    events = columns_of(
-        pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))
-    )
-    published = Published(PublishedBatch(object_id=1, base_batch=1, batch_id=1, configuration=json.dumps(STREAM)))
+    events = columns_of(partitioned_events())
     for around, within in product(("a", None), (None, "5 MIN")):
         given = {"stream": "s", "around": around, "within": within}
-        request = paths.check_request(given, published, ["s"], []).request
+        request = paths.check_request(given, PUBLISHED, ["s"], []).request
         merge(request, parts_of_partitions(request, events))
 
 

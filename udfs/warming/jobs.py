@@ -19,7 +19,7 @@ from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.kernels.workspace import NONE, rehash
 from patternlake.udfs.sketch.batch import SegmentPlan, segment_rows
 from patternlake.udfs.sketch.sizing import planning
-from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, TYPES, some_events
+from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, TYPES, partitioned_events, some_events
 
 
 def _remembered(rows: Sequence[pa.RecordBatch], kind: str, columns: Sequence[str]) -> list[dict[str, Any]]:
@@ -74,7 +74,7 @@ def warm_machines() -> None:
         rows = pa.Table.from_pylist(_in_order([*kept, *some_events(first)]), schema)
         found = list(Batches(groups, TYPES, 0).rows(rows.to_batches()))
         kept = _remembered(found, machine_rows.INSTANCE, instance)
-    events = pa.Table.from_pylist(some_events(1), pa.schema([schema.field("part"), *pa.schema(EVENT_FIELDS)]))
+    events = partitioned_events()
     apart = groups_of(entries, STREAM, apart=True)
     trained = [row for batch in Trials(apart, TYPES, 0).rows(events.to_batches()) for row in batch.to_pylist()]
     told = [
