@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -47,3 +49,11 @@ def entry(function: _Function) -> _Function:
 def inlined(function: _Function) -> _Function:
     """Compile a small function into each kernel that calls it: what it is given is not handed over at each call."""
     return cast(_Function, njit(inline="always")(function))
+
+
+@subkernel
+def resized(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """A copy of an array with room for `size` numbers; zeros behind those that there are."""
+    larger = np.zeros(size, array.dtype)
+    larger[: len(array)] = array
+    return larger

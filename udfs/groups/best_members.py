@@ -17,6 +17,7 @@ from numba import njit
 from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray, SmallArray
 from patternlake.udfs.groups.kernels.steps import Steps, rest_of
 from patternlake.udfs.groups.words import Words
+from patternlake.udfs.subkernels import resized
 
 
 class Bounds(NamedTuple):
@@ -161,8 +162,8 @@ def best_members(
                         if dead:
                             continue
                         if upper == len(value):
-                            value, state = _longer(value), _longer(state)
-                            parent, taken = _longer(parent), _longer(taken)
+                            value, state = resized(value, 2 * len(value)), resized(state, 2 * len(state))
+                            parent, taken = resized(parent, 2 * len(parent)), resized(taken, 2 * len(taken))
                         value[upper], state[upper] = total, target
                         parent[upper], taken[upper] = before[target, rank], last[target, rank]
                         upper += 1
@@ -172,7 +173,7 @@ def best_members(
         for rank in range(count):
             length = top_size[rank]
             while offset[found] + length > len(letter):
-                letter = _longer(letter)
+                letter = resized(letter, 2 * len(letter))
             total = 1.0
             for at in range(length):
                 number = word[rank, at]
@@ -217,11 +218,3 @@ def _inserted(
         word[into, : top_size[into]] = word[into - 1, : top_size[into]]
         into -= 1
     return into
-
-
-@njit(cache=True)
-def _longer(array):  # type: ignore[no-untyped-def]
-    """The numbers, with as much room again."""
-    longer = np.empty(2 * len(array), array.dtype)
-    longer[: len(array)] = array
-    return longer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -27,9 +27,7 @@ from patternlake.udfs.groups.state import (
     WAITING,
     WAITING_STEP,
 )
-from patternlake.udfs.subkernels import subkernel
-
-_Numbers = TypeVar("_Numbers", IntArray, FloatArray)
+from patternlake.udfs.subkernels import resized, subkernel
 
 
 class Kept(NamedTuple):
@@ -79,9 +77,9 @@ def _run(
         else:
             whole_size, real_size = capacity_needed(tools, groups, steps, waiting, key, live)
             if whole + whole_size > len(integers):
-                integers = grown(integers, whole + whole_size)
+                integers = resized(integers, 2 * (whole + whole_size))
             if real + real_size > len(floats):
-                floats = grown(floats, real + real_size)
+                floats = resized(floats, 2 * (real + real_size))
             whole, real = save(
                 tools, groups, steps, waiting, held, key, live, previous_end, integers, whole, floats, real
             )  # fmt: skip
@@ -227,12 +225,3 @@ def save(
         integers[at], floats[real] = trail.vector.state[one], trail.vector.value[one]
         at, real = at + 1, real + 1
     return at, real
-
-
-@subkernel
-def grown(array: _Numbers, size: int) -> _Numbers:
-    """The numbers with capacity for at least `size` of them."""
-    larger = np.empty(2 * size, array.dtype)
-    for at in range(len(array)):
-        larger[at] = array[at]
-    return larger

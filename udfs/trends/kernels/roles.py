@@ -20,15 +20,14 @@ events that the graph lets follow one another.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import BoolArray, IntArray, SmallArray
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.subkernels import subkernel
+from patternlake.udfs.subkernels import resized, subkernel
 from patternlake.udfs.trends.kernels.cells import Cells
 from patternlake.udfs.trends.kernels.explicit import Edges
 from patternlake.udfs.trends.kernels.graph import LOOP, Graph
@@ -278,8 +277,8 @@ def _discover(
         first = graph.term[automaton.begins[event]] == 0
         if count == room:
             room *= 2
-            of, roles, grown = _longer(of, room), _longer(roles, room), _longer(grown, room)
-            older, starts, ends = _longer(older, room), _longer(starts, room), _longer(ends, room)
+            of, roles, grown = resized(of, room), resized(roles, room), resized(grown, room)
+            older, starts, ends = resized(older, room), resized(starts, room), resized(ends, room)
         if first and entered[event] & 1 == 0:
             of[count], roles[count], grown[count], older[count] = event, 1, entered[event], newest[event]
             starts[count], ends[count] = True, False
@@ -303,8 +302,8 @@ def _discover(
             ends[state] = roles[state] & last != 0 and grown[state] & last == 0 and roles[state] & beyond == 0
             if count + followers > room:
                 room = 2 * (count + followers)
-                of, roles, grown = _longer(of, room), _longer(roles, room), _longer(grown, room)
-                older, starts, ends = _longer(older, room), _longer(starts, room), _longer(ends, room)
+                of, roles, grown = resized(of, room), resized(roles, room), resized(grown, room)
+                older, starts, ends = resized(older, room), resized(starts, room), resized(ends, room)
             for at in range(followers):
                 later = automaton.touched[at]
                 to = led_to(automaton.loop[later], automaton.onward[later], roles[state])
@@ -333,10 +332,3 @@ def _discover(
     return (
         of[:count].copy(), roles[:count].copy(), grown[:count].copy(), starts[:count].copy(), ends[:count].copy(), full,
     )  # fmt: skip
-
-
-@subkernel
-def _longer(values: NDArray[Any], room: int) -> NDArray[Any]:
-    longer = np.zeros(room, values.dtype)
-    longer[: len(values)] = values
-    return longer
