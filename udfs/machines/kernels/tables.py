@@ -14,7 +14,7 @@ from patternlake.udfs.language.query.tree import Extent
 from patternlake.udfs.machines.graph.ages import Ages, ages_of
 from patternlake.udfs.machines.graph.counted_states import CountedStates, counted_states_of, onward_of
 from patternlake.udfs.machines.graph.lineages import Lineages, lineages_of
-from patternlake.udfs.machines.graph.merged import Graph, Link, graph_of
+from patternlake.udfs.machines.graph.merged import Graph, graph_of
 from patternlake.udfs.machines.query import MOST_OPERANDS, Primitive, Subscription
 from patternlake.udfs.machines.row_types import (
     ADVANCE_COUNTER,
@@ -164,14 +164,15 @@ def compiled(
     variables = tuple(sorted({variable for variable, _ in joins}, key=int))
     columns = tuple(dict.fromkeys(column for _, column in joins))
     operands = max(len(subscription.primitives) for subscription in subscriptions)
-    maker = _Maker(subscriptions, graph, ages, counted_states, variables, columns, dominate)
-    link_number = np.argsort(np.array(maker.order, np.int64), kind="stable").tolist()
+    # Kernels find the links of a primitive side by side.
+    order = sorted(range(len(graph.links)), key=lambda number: graph.links[number].primitive)
+    link_number = np.argsort(np.array(order, np.int64), kind="stable").tolist()
     return Compiled(
         subscriptions,
         graph,
         ages,
         counted_states,
-        maker.tables(),
+        _tables(subscriptions, graph, ages, counted_states, variables, columns, order, dominate),
         tuple(link_number),
         tuple(onward_of(graph)),
         variables,
@@ -180,151 +181,139 @@ def compiled(
     )
 
 
-class _Maker:
-    def __init__(
-        self,
-        subscriptions: Sequence[Subscription],
-        graph: Graph,
-        ages: Ages,
-        counted_states: CountedStates,
-        variables: Sequence[str],
-        columns: Sequence[str],
-        dominate: bool,
-    ) -> None:
-        self.subscriptions, self.graph = subscriptions, graph
-        self.counted_states, self.dominate = counted_states, dominate
-        self.ages = ages
-        self.variable = {name: number for number, name in enumerate(variables)}
-        self.column = {name: number for number, name in enumerate(columns)}
-        # Kernels find the links of a primitive side by side.
-        self.order = sorted(range(len(graph.links)), key=lambda number: graph.links[number].primitive)
-        self.links = [graph.links[number] for number in self.order]
-
-    def tables(self) -> Tables:
-        graph, counted_states = self.graph, self.counted_states
-        states = range(len(graph.waits))
-        ahead = [sorted(graph.completion_paths[state], key=repr) for state in states]
-        completion_paths = [completion_path for some in ahead for completion_path in some]
-        bounds = [completion_path.bounds for completion_path in completion_paths]
-        agreeing = [
-            [
-                (
-                    _bits(self.variable[name] for name in names),
-                    _bits(self.column[name] for name in held if name in self.column),
-                )
-                for names, held in completion_path.joined
-            ]
-            for completion_path in completion_paths
+def _tables(
+    subscriptions: Sequence[Subscription],
+    graph: Graph,
+    ages: Ages,
+    counted_states: CountedStates,
+    variables: Sequence[str],
+    columns: Sequence[str],
+    order: Sequence[int],
+    dominate: bool,
+) -> Tables:
+    """The arrays of subscriptions; `order`: of the graph's links, so that those of a primitive lie side by side."""
+    variable_of = {name: number for number, name in enumerate(variables)}
+    column_of = {name: number for number, name in enumerate(columns)}
+    links = [graph.links[number] for number in order]
+    states = range(len(graph.waits))
+    ahead = [sorted(graph.completion_paths[state], key=repr) for state in states]
+    completion_paths = [completion_path for some in ahead for completion_path in some]
+    bounds = [completion_path.bounds for completion_path in completion_paths]
+    agreeing = [
+        [
+            (
+                _bits(variable_of[name] for name in names),
+                _bits(column_of[name] for name in held if name in column_of),
+            )
+            for names, held in completion_path.joined
         ]
-        limits = [[row for one in link.bounds for row in _limits(one, link.operand)] for link in self.links]
-        joins = [
-            [(self.variable[variable], self.column[column]) for variable, column in primitive.joins]
-            for primitive in graph.primitives
-        ]
-        moves = [[(move.role, move.advance_counter) for move in counted_states.moves[number]] for number in self.order]
-        roles = [[(counted_state,) for counted_state in some] for some in counted_states.roles]
-        lineages: Lineages = lineages_of(graph, self.subscriptions)
-        ages = self.ages
-        ends = [[0] * (len(fallback_states) + ENDS) for fallback_states in counted_states.fallback_states]
-        out: list[list[int]] = [[] for _ in states]
-        for number, link in enumerate(self.links):
-            out[link.source].append(number)
-        early = graph.earliest if self.dominate else [frozenset[int]() for _ in states]
-        within: Extent | None = self.subscriptions[0].within
-        lasting = [
-            within is None
-            and any(not completion_path.bounds and not completion_path.joined for completion_path in ahead[state])
-            for state in states
-        ]
-        plain = [
-            lasting[state] and not self.variable and graph.waits[state] and not graph.final[state]
-            and not graph.asked[state] and not early[state]
-            for state in states
-        ]  # fmt: skip
-        primitive_of = np.array([link.primitive for link in self.links], np.int64)
-        counters = counted_states.advance_counter_state
-        return Tables(
-            states=_rows(
-                STATE,
-                len(states),
-                pending=[not graph.waits[state] and not graph.final[state] for state in states],
-                final=[bool(graph.final[state]) for state in states],
-                plain=plain,
-                lasting=lasting,
-                by_instance=graph.by_instance,
-                exact=[_bits(graph.asked[state] - early[state]) for state in states],
-                earliest=[_bits(early[state]) for state in states],
-                ahead_at=_offsets(ahead),
-                out_at=_offsets(out),
-                role_at=_offsets(roles),
-            ),
-            deadlines=_rows(
-                DEADLINE,
-                len(states),
-                timed=graph.timed,
-                most=ages.most,
-                most_events=ages.most_events,
-                most_closed=ages.most_closed,
-                opens_at=_offsets(graph.opens),
-                falls_at=_offsets(lineages.falls),
-                boundary_at=_offsets(lineages.boundaries),
-            ),
-            links=_rows(
-                LINK,
-                len(self.links),
-                source=[link.source for link in self.links],
-                target=[link.target for link in self.links],
-                operand=[link.operand for link in self.links],
-                rival=[lineages.rival[number] for number in self.order],
-                rank=[self.rank(link) for link in self.links],
-                limit_at=_offsets(limits),
-                move_at=_offsets(moves),
-            ),
-            primitives=_rows(
-                PRIMITIVE,
-                len(graph.primitives),
-                link_at=np.searchsorted(primitive_of, np.arange(len(graph.primitives) + 1)),
-                join_at=_offsets(joins),
-            ),
-            completion_paths=_rows(
-                COMPLETION_PATH,
-                len(completion_paths),
-                missing=[completion_path.missing for completion_path in completion_paths],
-                bound_at=_offsets(bounds),
-                agree_at=_offsets(agreeing),
-            ),
-            bounds=_flat(BOUND, ("one", "other", "most"), bounds),
-            agreements=_flat(AGREEMENT, ("variables", "columns"), agreeing),
-            limits=_flat(LIMIT, LIMIT.names or (), limits),
-            joins=_flat(JOIN, ("variable", "column"), joins),
-            moves=_flat(MOVE, ("role", "advance_counter"), moves),
-            roles=_flat(ROLE, ("counted_state",), roles),
-            opens=_flat(OPEN, ("operand", "low"), graph.opens),
-            counted_states=_rows(
-                COUNTED_STATE,
-                len(counted_states.waits),
-                waits=counted_states.waits,
-                fallback_state_at=_offsets(counted_states.fallback_states),
-                left_at=_offsets(ends),
-            ),
-            advance_counters=_rows(
-                ADVANCE_COUNTER,
-                len(counters),
-                state=counters,
-                waits=[counted_states.waits[counted_state] for counted_state in counters],
-                fired_at=_offsets([ends[counted_state] for counted_state in counters]),
-            ),
-            out=_numbers(out),
-            falls=_numbers(lineages.falls),
-            boundaries=_numbers(lineages.boundaries),
-            fallback_states=_numbers(counted_states.fallback_states),
-            window_time=np.int64(within.amount) if within and not within.counted else FOREVER,
-            window_events=np.int64(within.amount) if within and within.counted else FOREVER,
-        )
-
-    def rank(self, link: Link) -> int:
-        """Of what one event may follow the completing link counts, else the first in text order."""
-        return link.operand - (MOST_OPERANDS if self.graph.final[link.target] else 0)
+        for completion_path in completion_paths
+    ]
+    limits = [[row for one in link.bounds for row in _limits(one, link.operand)] for link in links]
+    joins = [
+        [(variable_of[variable], column_of[column]) for variable, column in primitive.joins]
+        for primitive in graph.primitives
+    ]
+    moves = [[(move.role, move.advance_counter) for move in counted_states.moves[number]] for number in order]
+    roles = [[(counted_state,) for counted_state in some] for some in counted_states.roles]
+    lineages: Lineages = lineages_of(graph, subscriptions)
+    ends = [[0] * (len(fallback_states) + ENDS) for fallback_states in counted_states.fallback_states]
+    out: list[list[int]] = [[] for _ in states]
+    for number, link in enumerate(links):
+        out[link.source].append(number)
+    early = graph.earliest if dominate else [frozenset[int]() for _ in states]
+    within: Extent | None = subscriptions[0].within
+    lasting = [
+        within is None
+        and any(not completion_path.bounds and not completion_path.joined for completion_path in ahead[state])
+        for state in states
+    ]
+    plain = [
+        lasting[state] and not variables and graph.waits[state] and not graph.final[state]
+        and not graph.asked[state] and not early[state]
+        for state in states
+    ]  # fmt: skip
+    primitive_of = np.array([link.primitive for link in links], np.int64)
+    counters = counted_states.advance_counter_state
+    return Tables(
+        states=_rows(
+            STATE,
+            len(states),
+            pending=[not graph.waits[state] and not graph.final[state] for state in states],
+            final=[bool(graph.final[state]) for state in states],
+            plain=plain,
+            lasting=lasting,
+            by_instance=graph.by_instance,
+            exact=[_bits(graph.asked[state] - early[state]) for state in states],
+            earliest=[_bits(early[state]) for state in states],
+            ahead_at=_offsets(ahead),
+            out_at=_offsets(out),
+            role_at=_offsets(roles),
+        ),
+        deadlines=_rows(
+            DEADLINE,
+            len(states),
+            timed=graph.timed,
+            most=ages.most,
+            most_events=ages.most_events,
+            most_closed=ages.most_closed,
+            opens_at=_offsets(graph.opens),
+            falls_at=_offsets(lineages.falls),
+            boundary_at=_offsets(lineages.boundaries),
+        ),
+        links=_rows(
+            LINK,
+            len(links),
+            source=[link.source for link in links],
+            target=[link.target for link in links],
+            operand=[link.operand for link in links],
+            rival=[lineages.rival[number] for number in order],
+            # Of what one event may follow the completing link counts, else the first in text order.
+            rank=[link.operand - (MOST_OPERANDS if graph.final[link.target] else 0) for link in links],
+            limit_at=_offsets(limits),
+            move_at=_offsets(moves),
+        ),
+        primitives=_rows(
+            PRIMITIVE,
+            len(graph.primitives),
+            link_at=np.searchsorted(primitive_of, np.arange(len(graph.primitives) + 1)),
+            join_at=_offsets(joins),
+        ),
+        completion_paths=_rows(
+            COMPLETION_PATH,
+            len(completion_paths),
+            missing=[completion_path.missing for completion_path in completion_paths],
+            bound_at=_offsets(bounds),
+            agree_at=_offsets(agreeing),
+        ),
+        bounds=_flat(BOUND, ("one", "other", "most"), bounds),
+        agreements=_flat(AGREEMENT, ("variables", "columns"), agreeing),
+        limits=_flat(LIMIT, LIMIT.names or (), limits),
+        joins=_flat(JOIN, ("variable", "column"), joins),
+        moves=_flat(MOVE, ("role", "advance_counter"), moves),
+        roles=_flat(ROLE, ("counted_state",), roles),
+        opens=_flat(OPEN, ("operand", "low"), graph.opens),
+        counted_states=_rows(
+            COUNTED_STATE,
+            len(counted_states.waits),
+            waits=counted_states.waits,
+            fallback_state_at=_offsets(counted_states.fallback_states),
+            left_at=_offsets(ends),
+        ),
+        advance_counters=_rows(
+            ADVANCE_COUNTER,
+            len(counters),
+            state=counters,
+            waits=[counted_states.waits[counted_state] for counted_state in counters],
+            fired_at=_offsets([ends[counted_state] for counted_state in counters]),
+        ),
+        out=_numbers(out),
+        falls=_numbers(lineages.falls),
+        boundaries=_numbers(lineages.boundaries),
+        fallback_states=_numbers(counted_states.fallback_states),
+        window_time=np.int64(within.amount) if within and not within.counted else FOREVER,
+        window_events=np.int64(within.amount) if within and within.counted else FOREVER,
+    )
 
 
 def _limits(condition: TimeCondition, event: int) -> list[tuple[int, ...]]:
