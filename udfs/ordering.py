@@ -20,30 +20,31 @@ def order_in_partitions(partitions: IntArray, times: IntArray, positions: IntArr
         int64[n].
     """
     # Events lie in order, by batch or by key: sorted by time for nothing, they would take several times as long.
-    order = _by_partition(partitions)
+    count = int(partitions.max(initial=-1)) + 1
+    order, _ = by_number(partitions, count)
     if _ascend(order, partitions, times, positions):
         return order
     # Of files by key several partitions' events come one key after the other, in order by their positions alone.
     placed = np.argsort(positions)
-    order = placed[_by_partition(partitions[placed])]
+    order = placed[by_number(partitions[placed], count)[0]]
     return order if _ascend(order, partitions, times, positions) else order_of(partitions, times, positions)
 
 
 @njit(cache=True)
-def _by_partition(partitions: IntArray) -> IntArray:
-    """Rows by their partitions, those of one as they are: each partition is counted, then each row put in its place."""
-    most = -1
-    for partition in partitions:
-        most = max(most, partition)
-    places = np.zeros(most + 2, np.int64)
-    for partition in partitions:
-        places[partition + 1] += 1
-    places = np.cumsum(places)
-    order = np.empty(len(partitions), np.int64)
-    for row in range(len(partitions)):
-        order[places[partitions[row]]] = row
-        places[partitions[row]] += 1
-    return order
+def by_number(numbers: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """Order rows by their numbers, below `count`, those of one as they are: each number is counted, then each row put
+    in its place. Also gives where each number begins, and where the last one ends.
+    """
+    offsets = np.zeros(count + 1, np.int64)
+    for number in numbers:
+        offsets[number + 1] += 1
+    offsets = np.cumsum(offsets)
+    place = offsets[:-1].copy()
+    order = np.empty(len(numbers), np.int64)
+    for row in range(len(numbers)):
+        order[place[numbers[row]]] = row
+        place[numbers[row]] += 1
+    return order, offsets
 
 
 @njit(cache=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.arrays import IntArray, SmallArray
+from patternlake.udfs.ordering import by_number
 from patternlake.udfs.subkernels import subkernel
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
@@ -38,16 +39,7 @@ def by_block(block: IntArray, blocks: int, keys: IntArray, ordered: bool) -> tup
     (int64[n], int64[blocks + 1])
         Rows in order, and where each block begins.
     """
-    offsets = np.zeros(blocks + 1, np.int64)
-    for row in range(len(block)):
-        offsets[block[row] + 1] += 1
-    for at in range(blocks):
-        offsets[at + 1] += offsets[at]
-    place = offsets[:-1].copy()
-    order = np.empty(len(block), np.int64)
-    for row in range(len(block)):
-        order[place[block[row]]] = row
-        place[block[row]] += 1
+    order, offsets = by_number(block, blocks)
     if ordered:
         for at in range(blocks):
             begin, end = offsets[at], offsets[at + 1]
