@@ -33,12 +33,12 @@ from itertools import pairwise
 import numpy as np
 
 from patternlake.udfs.events import Events
-from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
+from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import choose_plan
 from patternlake.udfs.kleene.plans.trees import NAMED, Plan, forced_plan, named_plan, plan_text
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
-from patternlake.udfs.kleene.work import Work
+from patternlake.udfs.kleene.work import MATCHES, Work
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
@@ -162,7 +162,11 @@ def seconds(actions: dict[str, Callable[[], object]], repeats: int) -> dict[str,
 def runner(pattern: KleenePattern, events: Events, plan: Plan, listed: bool) -> Callable[[], object]:
     if listed:
         return lambda: match_events(pattern, events, plan=plan, max_matches=MOST_ROWS)
-    return lambda: count_matches(pattern, events, plan=plan)
+    return lambda: count_matches(pattern, events, plan)
+
+
+def count_matches(pattern: KleenePattern, events: Events, plan: Plan | None = None) -> int:
+    return observed(pattern, events, plan=plan).done[MATCHES].rows
 
 
 def by_plan(n: int, repeats: int) -> None:
@@ -204,11 +208,11 @@ def by_key(n: int, repeats: int) -> None:
         pattern = compile_pattern(parse(text), SCOPE)
         plan = forced_plan(pattern, "left")
         found = match_events(scanned, events, policy="skip_till_next", max_matches=n)
-        total = count_matches(pattern, events, plan=plan)
+        total = count_matches(pattern, events, plan)
         taken = seconds(
             {
                 "skip_till_next": lambda p=scanned: match_events(p, events, policy="skip_till_next", max_matches=n),
-                "counted": lambda p=pattern, q=plan: count_matches(p, events, plan=q),
+                "counted": lambda p=pattern, q=plan: count_matches(p, events, q),
             },
             repeats,
         )
@@ -226,7 +230,7 @@ def all_listed(n: int, repeats: int) -> None:
     for text in (SEQUENCE, RISING):
         pattern = compile_pattern(parse(text), SCOPE)
         plan = forced_plan(pattern, "left")
-        total = count_matches(pattern, events, plan=plan)
+        total = count_matches(pattern, events, plan)
         taken = seconds(
             {text: lambda p=pattern, q=plan, m=total: match_events(p, events, plan=q, max_matches=m)}, repeats
         )

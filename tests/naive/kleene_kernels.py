@@ -13,10 +13,11 @@ from naive.kleene import EPOCH, Event, Row
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.kernels.bindings import Matches
-from patternlake.udfs.kleene.kernels.matching import match_events
+from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.kernels.tables import expanded
-from patternlake.udfs.kleene.plans.trees import forced_plan
+from patternlake.udfs.kleene.plans.trees import Plan, forced_plan
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
+from patternlake.udfs.kleene.work import MATCHES
 from patternlake.udfs.language.predicate.aggregates import aggregated
 from patternlake.udfs.language.predicate.columns import Column, value_type
 from patternlake.udfs.language.predicate.expressions import Aggregate
@@ -100,6 +101,11 @@ def answered(
     tree = None if plan is None else forced_plan(pattern, plan)
     events = events_of(streams, types, pattern.names)
     return rows_of(match_events(pattern, events, policy=policy, after_match=after_match, plan=tree, **asked))
+
+
+def count_matches(pattern: KleenePattern, events: Events, plan: Plan | None = None) -> int:
+    """How many matches a run counts that lists no combinations of ``[n]``."""
+    return observed(pattern, events, plan=plan).done[MATCHES].rows
 
 
 def final_rows(

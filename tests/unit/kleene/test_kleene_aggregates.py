@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from naive.kleene import EPOCH, Event, Row, matches, valued
 from naive.kleene_cases import TYPES as WORKED_TYPES
 from naive.kleene_cases import stream, words
-from naive.kleene_kernels import compiled, events_of, rows_of, values_of
+from naive.kleene_kernels import compiled, count_matches, events_of, rows_of, values_of
 from naive.kleene_random import TYPES, Pattern, random_events, random_plan
 
 from patternlake.udfs.errors import PatternError, PredicateError
-from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
+from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import choose_plan, explain_choice
 from patternlake.udfs.kleene.plans.trees import forced_plan

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from naive.kleene import Event, matches
 from naive.kleene_cases import TYPES, stream
-from naive.kleene_kernels import answered, compiled, events_of, rows_of
+from naive.kleene_kernels import answered, compiled, count_matches, events_of, rows_of
 from naive.kleene_random import TYPES as RANDOM_TYPES
 from naive.kleene_random import Pattern, random_events
 
 from patternlake.udfs.errors import ArgumentError, PredicateError
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels import bindings, joins, linearized, ranges
-from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
+from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.columns import Column
@@ -102,7 +102,7 @@ def test_counts_are_those_of_the_rows(seed: int) -> None:
     events = events_of(streams, RANDOM_TYPES, made.names)
     assert count_matches(made, events) == wanted, pattern.text
     tree = forced_plan(made, rng.choice(["left", "right", "bushy", "inner"]))
-    assert count_matches(made, events, plan=tree) == wanted, pattern.text
+    assert count_matches(made, events, tree) == wanted, pattern.text
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -130,7 +130,7 @@ def test_one_event_may_begin_more_partial_matches_than_are_held(plan: str, monke
     tree = forced_plan(pattern, plan)
     wanted = [(0, {"a": (1,), "b": (b,), "c": (c,)}) for b in (2, 3, 4) for c in (5, 6, 7)]
     assert rows_of(match_events(pattern, events, plan=tree)) == wanted
-    assert count_matches(pattern, events, plan=tree) == 9
+    assert count_matches(pattern, events, tree) == 9
 
 
 def columns_of_letters(text: str) -> Events:
@@ -203,7 +203,7 @@ def test_a_plan_with_large_inner_joins_gives_the_rows_of_any_other(monkeypatch: 
     monkeypatch.setattr(linearized, "ROWS_AT_ONCE", 20)
     right = forced_plan(pattern, "right")
     assert rows_of(match_events(pattern, events, plan=right)) == wanted
-    assert count_matches(pattern, events, plan=right) == len(wanted)
+    assert count_matches(pattern, events, right) == len(wanted)
 
 
 @pytest.mark.parametrize("policy", ["skip_till_any", "skip_till_next"])
@@ -264,7 +264,7 @@ def test_matches_that_end_plain_are_counted_as_listed(text: str, plan: str) -> N
         streams = [random_events(rng, rng.randint(3, 11)) for _ in range(2)]
         wanted = sum(len(matches(text, one, RANDOM_TYPES)) for one in streams)
         events = events_of(streams, RANDOM_TYPES, made.names)
-        assert count_matches(made, events, plan=forced_plan(made, plan)) == wanted
+        assert count_matches(made, events, forced_plan(made, plan)) == wanted
         counts.append(wanted)
     assert any(counts)
 

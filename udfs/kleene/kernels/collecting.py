@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
@@ -14,8 +13,7 @@ from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import cliques, first_ways, runs
 from patternlake.udfs.kleene.kernels.choices import choose
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
-from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, Joiner, shares
-from patternlake.udfs.kleene.kernels.picks import pick_of
+from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.kernels.tables import Table, expanded
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
 from patternlake.udfs.language.predicate.references import Reference
@@ -310,74 +308,6 @@ def _found(
         found[slot] = (np.append(np.zeros(1, np.int64), np.cumsum(high - low)).astype(np.int64), kept[at])
     ones = {slot: events[row_of] for slot, events in table.columns.items()}
     return Collected(table.part[row_of], ones, found)
-
-
-def counted(joiner: Joiner, table: Table) -> int | None:
-    """How many rows `collected` and its combinations give; None where that takes collecting them."""
-    layout = joiner.layout
-    groups, picks = layout.of_kind("group"), layout.of_kind("pick")
-    choices = layout.of_kind("choice")
-    if layout.linearization.gaps or layout.screened:
-        return None
-    if choices:
-        alone = len(choices) == 1 and not picks and not layout.pairs and bool(table.columns)
-        return _counted_sets(joiner, table, choices[0]) if alone else None
-    if groups and not _settled(joiner, table):
-        return None
-    sizes: dict[int, IntArray] = {}
-    for slot in (*groups, *picks):
-        if any(slot in part.slots for part in layout.candidates):
-            sizes[slot] = np.diff(joiner.candidates(table, slot)[0])
-        else:
-            first, last = joiner.range_of(table, slot)
-            sizes[slot] = last - first
-    enough = np.ones(len(table), np.bool_)
-    for slot, size in sizes.items():
-        enough &= size >= layout.slots[slot].count
-    ways = [1]
-    kind = np.zeros(int(enough.sum()), np.int64)
-    for slot in layout.of_kind("pick"):
-        # Rows with equal lengths have equally many combinations; few lengths occur.
-        lengths, number = np.unique(sizes[slot][enough], return_inverse=True)
-        found = [pick_of(layout, slot).ways(length) for length in lengths.tolist()]
-        ways = [way * times for way in ways for times in found]
-        kind = kind * len(lengths) + number
-    often: list[int] = np.bincount(kind, minlength=len(ways)).tolist()
-    return sum(way * times for way, times in zip(ways, often, strict=True))
-
-
-def _counted_sets(joiner: Joiner, table: Table, slot: int) -> int:
-    """How many sets of events a choice may take around some rows.
-
-    Of the sets that end with an event there are as many as of those that end with one that it may follow, and one more:
-    itself alone. What is compared is judged for all pairs of candidates, so the work grows with their square.
-    """
-    own, total = joiner.layout.slots[slot], 0
-    first, last = joiner.range_of(table, slot)
-    for begin, end in shares((last - first) ** 2, PAIRS_AT_ONCE):
-        some = table.take(slice(begin, end))
-        given = joiner.candidates(some, slot)
-        truth = _chain_truth(joiner, some, slot, given, joiner.layout.chains)
-        for row, size in enumerate(np.diff(given[0]).tolist()):
-            may = np.ones((size, size), np.bool_)
-            if truth is not None:
-                may = truth[1][truth[0][row] : truth[0][row + 1]].reshape(size, size)
-            ending = np.ones(size, object)
-            for _ in range(own.count - 1):
-                ending = _longer(ending, may)
-            if own.most is None:
-                for at in range(size):
-                    ending[at] += ending[:at][may[:at, at]].sum()
-            total += int(ending.sum())
-            for _ in range(own.count, 0 if own.most is None else min(own.most, size)):
-                ending = _longer(ending, may)
-                total += int(ending.sum())
-    return total
-
-
-def _longer(ending: NDArray[np.object_], may: BoolArray) -> NDArray[np.object_]:
-    """How many sets with one event more than those that `ending` counts end with each candidate."""
-    return np.array([ending[:at][may[:at, at]].sum() for at in range(len(ending))], object)
 
 
 def _settled(joiner: Joiner, table: Table) -> bool:

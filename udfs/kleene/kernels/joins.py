@@ -147,41 +147,6 @@ class Joiner:
             table = self.with_enough(table, slot)
         return table
 
-    def counted(self, left: Table, right: Table) -> int | None:
-        """How many rows a join to a last plain operand gives, without listing them; None where that takes the join.
-
-        Order and window alone must say which events fit; of a ``+`` operand just before the last one, that one lies
-        behind its first event.
-        """
-        layout, before = self.layout, self.layout.before
-        if left.rowless or right.rowless or right.waiting or len(right.columns) != 1 or not left.columns:
-            return None
-        (last,) = right.columns
-        if last in self.held:
-            return None
-        if layout.screened or any(last in pair for pair in layout.next_to):
-            return None
-        behind_all = all((slot, last) in before for slot in range(len(layout.slots)) if slot != last)
-        if not behind_all or not layout.apart or layout.linearization.gaps or layout.pairs or self.ready(left, right):
-            return None
-        low, high = self.bounds(left, right)
-        for slot in left.waiting:
-            enclosed = any((other, slot) in before for other in left.columns)
-            closed = any((slot, other) in before for other in left.columns)
-            conditions = [part for part in layout.candidates if slot in part.slots]
-            alone = closed and not any(last in part.slots for part in conditions)
-            if layout.slots[slot].kind != "group" or not enclosed or (conditions and not alone):
-                return None
-            if closed or layout.slots[slot].count == 0:
-                continue
-            first, end = self.range_of(left, slot)
-            members = np.append(self.stream.members[layout.slots[slot].operand], len(self.stream))
-            low = np.maximum(low, np.where(first < end, members[first] + 1, high))
-        operand = layout.slots[last].operand
-        return int(
-            np.maximum(self.stream.rank(operand, high) - self.stream.rank(operand, np.minimum(low, high)), 0).sum()
-        )
-
     def paired(self, left: Table, right: Table, waiting: tuple[int, ...]) -> Table:
         """All pairs of rows that fit in order, window and conditions."""
         before = self.layout.before

@@ -1,4 +1,4 @@
-"""One linearization of a pattern on a range of first events: partial matches, what they collect, rows, or their number.
+"""One linearization of a pattern on a range of first events: partial matches, what they collect, and rows.
 
 Source: SPEC section 3 and Behravesh et al. (FAEM). A range that gives too many partial matches is cut into pieces.
 """
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from time import perf_counter
-from typing import TypeVar
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from patternlake.udfs.kleene.kernels.collecting import (
     Limits,
     chain_comparison,
     collected,
-    counted,
 )
 from patternlake.udfs.kleene.kernels.comparisons import Comparison
 from patternlake.udfs.kleene.kernels.gaps import free_of_negated
@@ -44,8 +42,6 @@ from patternlake.udfs.kleene.layout import Layout, layouts_of
 from patternlake.udfs.kleene.plans.trees import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.work import COLLECTED, Work
-
-Joined = TypeVar("Joined")
 
 SMALL_RANGE = 1 << 10
 """First events of a range that is joined from its first operand on where the plan gives too many."""
@@ -219,7 +215,7 @@ class _Pieces:
     begin: int
     end: int
     rows: int
-    beyond: Callable[[tuple[int, ...]], bool] = lambda lower: False
+    beyond: Callable[[tuple[int, ...]], bool]
 
     def __post_init__(self) -> None:
         self.rows = min(self.rows, ROWS_AT_ONCE)
@@ -231,7 +227,7 @@ class _Pieces:
         self.leading = leading_slots(layout)
         self.members: dict[int, IntArray] | None = None
 
-    def joined(self, join: Callable[[Joiner, Plan], Joined]) -> Iterator[tuple[Piece, Joiner, Joined]]:
+    def joined(self, join: Callable[[Joiner, Plan], Table]) -> Iterator[tuple[Piece, Joiner, Table]]:
         """Each piece with what joins it, and with what it is joined to; `join` may raise `TooManyRowsError`."""
         while self.waiting:
             piece, plan = self.waiting.pop()
@@ -280,37 +276,6 @@ class _Pieces:
         if self.members is None and plan == first:
             self.members = possible_events(self.stream, self.linearization.layout)
         self.put_back(piece, plan, joiner, step)
-
-
-def counted_in(linearization: PlannedLinearization, stream: Stream, begin: int, end: int) -> int:
-    """How many rows a linearization has whose first event lies in a range."""
-    if linearization.pattern.aggregate_conditions or linearization.layout.screened:
-        return _listed_in(linearization, stream, begin, end)
-    total = 0
-    for _, _, found in _Pieces(linearization, stream, begin, end, ROWS_AT_ONCE).joined(_counted_by):
-        if found is None:
-            return _listed_in(linearization, stream, begin, end)
-        total += found
-    return total
-
-
-def _counted_by(joiner: Joiner, plan: Plan) -> int | None:
-    """How many rows a joiner gives along a plan; None where they must be listed for it, as those of any other piece."""
-    if isinstance(plan, Join):
-        left, right = _joined(plan.left, joiner), _joined(plan.right, joiner)
-        total = joiner.counted(left.take(_in_range(joiner, left)), right)
-        if total is not None:
-            return total
-        table = joiner.join(left, right)
-    else:
-        table = _joined(plan, joiner)
-    return None if table.rowless else counted(joiner, table.take(_in_range(joiner, table)))
-
-
-def _listed_in(linearization: PlannedLinearization, stream: Stream, begin: int, end: int) -> int:
-    """The same, by listing all matches but the combinations of picks."""
-    listed = matches_of(linearization, stream, begin, end, None, EVERY)
-    return sum(combining.total_of(found, linearization.picks) for found in listed)
 
 
 def _in_range(joiner: Joiner, table: Table) -> BoolArray:

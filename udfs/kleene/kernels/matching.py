@@ -25,14 +25,13 @@ from patternlake.udfs.kleene.kernels.linearized import (
     MOST_COUNTED,
     PlannedLinearization,
     combined,
-    counted_in,
     matches_of,
     planned_linearizations,
 )
 from patternlake.udfs.kleene.kernels.pieces import possible_events, precedes
 from patternlake.udfs.kleene.kernels.ranges import first_event_ranges, positions_rise, whole_parts
 from patternlake.udfs.kleene.kernels.scanning import per_start
-from patternlake.udfs.kleene.kernels.walking import count_ways, walk_ways
+from patternlake.udfs.kleene.kernels.walking import walk_ways
 from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.plans.trees import Plan
 from patternlake.udfs.kleene.query import KleenePattern
@@ -135,8 +134,17 @@ def observed(
     stream = stream_of(pattern, events)
     _note_classes(pattern, stream, len(events), work)
     linearizations = planned_linearizations(pattern, stream, plan, begins)
-    work.add(MATCHES, _total(pattern, events, stream, linearizations, work), 0.0)
-    work.add(MATCHES, 0, perf_counter() - begun)
+    if _may_repeat(pattern):
+        everything = Keeper(events, MOST_COUNTED, truncate=False)
+        total = sum(len(rows) for rows in _listed_ranges(stream, linearizations, work, everything))
+    else:
+        total = sum(
+            combining.total_of(found, linearization.picks)
+            for linearization in linearizations
+            for begin, end in first_event_ranges(stream)
+            for found in matches_of(linearization, stream, begin, end, work, EVERY)
+        )
+    work.add(MATCHES, total, perf_counter() - begun)
     return work
 
 
@@ -157,56 +165,6 @@ def _note_classes(pattern: KleenePattern, stream: Stream, events: int, work: Wor
     for text, (judged, holding) in found.items():
         work.add(tried(text), judged, 0.0)
         work.add(held(text), holding, 0.0)
-
-
-def _total(
-    pattern: KleenePattern,
-    events: Events,
-    stream: Stream,
-    linearizations: list[PlannedLinearization],
-    work: Work | None,
-) -> int:
-    """How many rows there are, by finding all of them."""
-    if _may_repeat(pattern):
-        everything = Keeper(events, MOST_COUNTED, truncate=False)
-        return sum(len(rows) for rows in _listed_ranges(stream, linearizations, work, everything))
-    return sum(
-        combining.total_of(found, linearization.picks)
-        for linearization in linearizations
-        for begin, end in first_event_ranges(stream)
-        for found in matches_of(linearization, stream, begin, end, work, EVERY)
-    )
-
-
-def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None = None) -> int:
-    """How many rows `match_events` gives under ``skip_till_any``, without listing the combinations of ``[n]``.
-
-    Parameters
-    ----------
-    pattern, events, plan
-        As for `match_events`.
-
-    Returns
-    -------
-    int
-        Exact, however great.
-
-    Notes
-    -----
-    Where ``*`` stands beside ``|`` or ``&``, orders of the pattern may share rows; the rows are listed to be counted.
-    With repeated groups, beyond `walks.MOST_COUNTED` rows so many are counted.
-    """
-    stream = stream_of(pattern, events)
-    if pattern.ways:
-        return count_ways(pattern, stream)
-    linearizations = planned_linearizations(pattern, stream, plan, None)
-    if _may_repeat(pattern):
-        return _total(pattern, events, stream, linearizations, None)
-    return sum(
-        counted_in(linearization, stream, begin, end)
-        for linearization in linearizations
-        for begin, end in first_event_ranges(stream)
-    )
 
 
 def _may_repeat(pattern: KleenePattern) -> bool:

@@ -171,18 +171,6 @@ def _in_sequence(step: Step) -> Iterator[Step]:
         yield from _in_sequence(part)
 
 
-def count_ways(pattern: KleenePattern, stream: Stream) -> int:
-    """How many matches all ways of a pattern have; they are listed where counts of repetitions, conditions or ``&``
-    leave no other way to know. Beyond `walks.MOST_COUNTED` so many are counted.
-    """
-    everything = Keeper(stream.events, walks.MOST_COUNTED, truncate=False)
-    made = [_Walk(pattern, way, stream, everything, None, False) for way in dict.fromkeys(pattern.ways)]
-    if len({one.way.operands for one in made}) == len(made) and all(one.counted for one in made):
-        return min(walks.MOST_COUNTED, sum(one.count() for one in made))
-    walk_ways(pattern, stream, everything, None)
-    return len(everything.first())
-
-
 class _Walk:
     """The walk of one way."""
 
