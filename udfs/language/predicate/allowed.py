@@ -10,55 +10,34 @@ KEYWORDS = frozenset({*_LOGIC, *_OTHER, "FROM", "AS", "CAST"})
 RESERVED_WORDS = KEYWORDS | {"SELECT", "DEFINE", "WHERE", "PARTITION", "WITHIN", "SLIDE"}
 """Words that are names only in backticks."""
 
-OPERATORS = {
-    "<=>": "<=>",
-    "<=": "<=",
-    ">=": ">=",
-    "<>": "<>",
+_AS_WRITTEN = "<=> <= >= <> = < > || + - * / % ,"
+OPERATORS = {written: written for written in _AS_WRITTEN.split()} | {
     "!=": "<>",
     "==": "=",
-    "=": "=",
-    "<": "<",
-    ">": ">",
     "≠": "<>",
     "≤": "<=",
     "≥": ">=",
-    "||": "||",
     "∧": "AND",
     "∨": "OR",
     "!": "NOT",
-    "+": "+",
-    "-": "-",
     "−": "-",
-    "*": "*",
-    "/": "/",
-    "%": "%",
-    ",": ",",
 }
 """Operators as written, and as the SQL parser sees them."""
 
-FUNCTIONS: dict[str, tuple[str, int, int | None]] = {
-    "ABS": ("ABS", 1, 1),
-    "CEIL": ("CEIL", 1, 1),
+_OF_ONE_ARGUMENT = ("ABS", "CEIL", "EXP", "FLOOR", "LENGTH", "LN", "LOWER", "SQRT", "UPPER")
+FUNCTIONS: dict[str, tuple[str, int, int | None]] = {name: (name, 1, 1) for name in _OF_ONE_ARGUMENT} | {
     "CEILING": ("CEIL", 1, 1),
     "COALESCE": ("COALESCE", 1, None),
     "CONCAT": ("CONCAT", 1, None),
-    "EXP": ("EXP", 1, 1),
-    "FLOOR": ("FLOOR", 1, 1),
     "GREATEST": ("GREATEST", 2, None),
     "LEAST": ("LEAST", 2, None),
-    "LENGTH": ("LENGTH", 1, 1),
-    "LN": ("LN", 1, 1),
     "LOG": ("LOG", 1, 2),
-    "LOWER": ("LOWER", 1, 1),
     "NULLIF": ("NULLIF", 2, 2),
     "POW": ("POWER", 2, 2),
     "POWER": ("POWER", 2, 2),
     "ROUND": ("ROUND", 1, 2),
-    "SQRT": ("SQRT", 1, 1),
     "SUBSTR": ("SUBSTRING", 2, 3),
     "SUBSTRING": ("SUBSTRING", 2, 3),
-    "UPPER": ("UPPER", 1, 1),
 }
 """Functions as written: canonical name, least and greatest number of arguments."""
 
@@ -69,57 +48,32 @@ FUNCTIONS_SHOWN = ", ".join(sorted({name for name, _, _ in FUNCTIONS.values()} |
 AGGREGATES_SHOWN = ", ".join(AGGREGATES)
 OPERATORS_SHOWN = "= <> < <= > >= <=> + - * / % || AND OR NOT IN BETWEEN LIKE IS NULL"
 
-TYPES = {
-    "string": "string",
-    "boolean": "boolean",
+_CANONICAL = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp")
+TYPES = {name: name for name in _CANONICAL} | {
     "byte": "tinyint",
-    "tinyint": "tinyint",
     "short": "smallint",
-    "smallint": "smallint",
-    "int": "int",
     "integer": "int",
     "long": "bigint",
-    "bigint": "bigint",
-    "float": "float",
     "real": "float",
-    "double": "double",
-    "date": "date",
-    "timestamp": "timestamp",
 }
 """Spark's names of types, and the canonical one; decimal(p,s) comes besides."""
 
 TYPES_SHOWN = "string, boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, timestamp"
 
+_OF_ONE_SIDE = ("Column", "Paren", "Not", "Neg", "Boolean")
+_OF_TWO_SIDES = "And Or EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ Add Sub Mul Mod Escape"
 NODES: dict[str, frozenset[str]] = {
-    "Column": frozenset({"this"}),
+    **dict.fromkeys(_OF_ONE_SIDE, frozenset({"this"})),
+    **dict.fromkeys(_OF_TWO_SIDES.split(), frozenset({"this", "expression"})),
     "Literal": frozenset({"this", "is_string"}),
     "Anonymous": frozenset({"this", "expressions"}),
-    "Paren": frozenset({"this"}),
-    "And": frozenset({"this", "expression"}),
-    "Or": frozenset({"this", "expression"}),
-    "Not": frozenset({"this"}),
-    "EQ": frozenset({"this", "expression"}),
-    "NEQ": frozenset({"this", "expression"}),
-    "LT": frozenset({"this", "expression"}),
-    "LTE": frozenset({"this", "expression"}),
-    "GT": frozenset({"this", "expression"}),
-    "GTE": frozenset({"this", "expression"}),
-    "NullSafeEQ": frozenset({"this", "expression"}),
-    "NullSafeNEQ": frozenset({"this", "expression"}),
-    "Add": frozenset({"this", "expression"}),
-    "Sub": frozenset({"this", "expression"}),
-    "Mul": frozenset({"this", "expression"}),
     "Div": frozenset({"this", "expression", "typed", "safe"}),
-    "Mod": frozenset({"this", "expression"}),
-    "Neg": frozenset({"this"}),
     "DPipe": frozenset({"this", "expression", "safe"}),
     "In": frozenset({"this", "expressions", "negate"}),
     "Between": frozenset({"this", "low", "high", "negate"}),
     "Like": frozenset({"this", "expression", "negate"}),
-    "Escape": frozenset({"this", "expression"}),
     "Is": frozenset({"this", "expression", "negate"}),
     "Null": frozenset(),
-    "Boolean": frozenset({"this"}),
     "Case": frozenset({"this", "ifs", "default"}),
     "If": frozenset({"this", "true"}),
 }
