@@ -241,20 +241,12 @@ _EVERYWHERE = {
 _GROUPING = frozenset({Operator.OR, Operator.AND})
 _CLAUSES = frozenset({Operator.DEFINE, Operator.WHERE, Operator.PARTITION})
 _WITHIN = frozenset({Operator.WITHIN_EVENTS, Operator.WITHIN_TIME})
+_ANY_NUMBER = frozenset({Operator.PLUS, Operator.STAR, Operator.OPTIONAL, Operator.RANGE})
+_REPEATED = _ANY_NUMBER | {Operator.COUNT}
 ASK_EVENTS = "ask match_seq or match_exists without verify => false"
 """What to do where a sketch alone cannot answer, also of `sketch_error`, which has no such argument."""
 _ON_EVENTS = f"of events alone: {ASK_EVENTS}"
-_LENT_BY_KLEENE = frozenset(
-    {
-        Operator.PLUS,
-        Operator.STAR,
-        Operator.OPTIONAL,
-        Operator.RANGE,
-        Operator.UNTIL,
-        Operator.SOME_OF,
-        Operator.TIMES,
-    }
-)
+_LENT_BY_KLEENE = _ANY_NUMBER | {Operator.UNTIL, Operator.SOME_OF, Operator.TIMES}
 _CHAIN = "a trend is a sequence of names, each plain or with '+'"
 _WRITTEN_OUT = "a subscription writes each event out, as in A AS a1 ; A AS a2"
 
@@ -289,20 +281,7 @@ ENGINES: dict[str, Engine] = {
         Engine(
             name="groups",
             functions="match_groups, group_members",
-            takes=frozenset(
-                {
-                    Operator.NEXT,
-                    Operator.PLUS,
-                    Operator.STAR,
-                    Operator.OPTIONAL,
-                    Operator.COUNT,
-                    Operator.RANGE,
-                    Operator.NOT,
-                    Operator.WITHIN_EVENTS,
-                }
-            )
-            | _GROUPING
-            | _CLAUSES,
+            takes=_REPEATED | _GROUPING | _CLAUSES | {Operator.NEXT, Operator.NOT, Operator.WITHIN_EVENTS},
             inside={Negation: frozenset({Event})},
             rules=(_where_over_one_operand,),
             instead={
@@ -316,19 +295,7 @@ ENGINES: dict[str, Engine] = {
             takes=frozenset({Operator.THEN, Operator.PLUS, Operator.SLIDE, Operator.MEASURES}) | _CLAUSES | _WITHIN,
             inside={Sequence: frozenset({Event, Repetition}), Repetition: frozenset({Event})},
             instead={
-                **dict.fromkeys(
-                    (
-                        Operator.NEXT,
-                        Operator.OR,
-                        Operator.AND,
-                        Operator.NOT,
-                        Operator.STAR,
-                        Operator.OPTIONAL,
-                        Operator.COUNT,
-                        Operator.RANGE,
-                    ),
-                    _CHAIN,
-                ),
+                **dict.fromkeys(_GROUPING | (_REPEATED - {Operator.PLUS}) | {Operator.NEXT, Operator.NOT}, _CHAIN),
                 Operator.TIMES: "WHERE takes gaps between neighbours, as in t(e[i]) - t(e[i-1]) < 5 MIN",
             },
         ),
@@ -341,9 +308,7 @@ ENGINES: dict[str, Engine] = {
             | _WITHIN,
             rules=(_names_told_apart,),
             instead={
-                **dict.fromkeys(
-                    (Operator.PLUS, Operator.STAR, Operator.OPTIONAL, Operator.COUNT, Operator.RANGE), _WRITTEN_OUT
-                ),
+                **dict.fromkeys(_REPEATED, _WRITTEN_OUT),
                 Operator.WHERE: "conditions on one event go to DEFINE, on several to $x in DEFINE, on times to @( … )",
             },
         ),
