@@ -19,6 +19,7 @@ from patternlake.udfs.language.query.tree import (
     Sequence,
     SomeOf,
     Span,
+    open_groups,
 )
 
 Refusal = tuple[Span, str]
@@ -60,7 +61,7 @@ def _time_conditions(query: Query, policy: str) -> Iterator[Refusal]:
     for node in query.pattern.walk():
         if isinstance(node, Negation):
             taking |= {id(inner) for inner in node.walk()}
-        items = _open_runs(node)
+        items = open_groups(node, Sequence, Contiguous)
         for one, other in (*pairwise(items), *pairwise(items[::-1])):
             if any(isinstance(inner, Negation) for inner in one.walk()):
                 taking.add(id(other))
@@ -137,12 +138,3 @@ _RULES: tuple[Callable[[Query, str], Iterator[Refusal]], ...] = (
     _negation_in_rounds,
     _one_until,
 )
-
-
-def _open_runs(node: Node) -> list[Node]:
-    """The items of a group, with sequences and runs inside a sequence opened."""
-    items: list[Node] = []
-    for item in node.children():
-        opened = isinstance(node, Sequence | Contiguous) and isinstance(item, Sequence | Contiguous)
-        items += _open_runs(item) if opened else [item]
-    return items

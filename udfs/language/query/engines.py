@@ -27,6 +27,7 @@ from patternlake.udfs.language.query.tree import (
     Sequence,
     SomeOf,
     Span,
+    open_groups,
 )
 
 Refusal = tuple[Span, str]
@@ -155,32 +156,20 @@ def _nesting(node: Node, engine: Engine) -> Iterator[Refusal]:
         yield from _nesting(child, engine)
 
 
-def _negation_between(*kinds: type[Node]) -> Rule:
-    """A rule: ``!`` stands between two operands of these kinds of group (sequences inside sequences are one)."""
-
-    def rule(query: Query) -> Iterator[Refusal]:
-        placed: dict[int, str] = {}
-        for node in query.pattern.walk():
-            if isinstance(node, kinds):
-                items = _open_sequences(node)
-                for at, item in enumerate(items):
-                    if isinstance(item, Negation) and 0 < at < len(items) - 1:
-                        placed[id(item)] = ""
-                    else:
-                        placed.setdefault(id(item), "first" if at == 0 else "last")
-        for node in query.pattern.walk():
-            if isinstance(node, Negation) and (where := placed.get(id(node), "alone")):
-                yield node.sign, f"'!' (not) stands {where}, which events alone can tell: {ASK_EVENTS}"
-
-    return rule
-
-
-def _open_sequences(node: Node) -> list[Node]:
-    """The items of a group, with sequences inside a sequence opened."""
-    items: list[Node] = []
-    for item in node.children():
-        items += _open_sequences(item) if isinstance(node, Sequence) and isinstance(item, Sequence) else [item]
-    return items
+def _negation_between(query: Query) -> Iterator[Refusal]:
+    """``!`` stands between two operands of a sequence or run (sequences inside sequences are one)."""
+    placed: dict[int, str] = {}
+    for node in query.pattern.walk():
+        if isinstance(node, Sequence | Contiguous):
+            items = open_groups(node, Sequence)
+            for at, item in enumerate(items):
+                if isinstance(item, Negation) and 0 < at < len(items) - 1:
+                    placed[id(item)] = ""
+                else:
+                    placed.setdefault(id(item), "first" if at == 0 else "last")
+    for node in query.pattern.walk():
+        if isinstance(node, Negation) and (where := placed.get(id(node), "alone")):
+            yield node.sign, f"'!' (not) stands {where}, which events alone can tell: {ASK_EVENTS}"
 
 
 def _names_told_apart(query: Query) -> Iterator[Refusal]:
@@ -268,7 +257,7 @@ ENGINES: dict[str, Engine] = {
                 Negation: frozenset({Event}),
                 Repetition: frozenset({Event}),
             },
-            rules=(_negation_between(Sequence, Contiguous),),
+            rules=(_negation_between,),
             verified=frozenset({Operator.DEFINE, Operator.WHERE, Operator.MEASURES}) | _LENT_BY_KLEENE,
             on_events=_LENT_BY_KLEENE,
         ),

@@ -75,64 +75,45 @@ class Event(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sequence(Node):
+class _Items(Node):
+    """What has several sub-patterns."""
+
+    items: tuple[Node, ...]
+
+    def children(self) -> tuple[Node, ...]:
+        return self.items
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequence(_Items):
     """``a ; b``, SEQ(a, b): each after the one before, other events may come between. Two items or more."""
 
-    items: tuple[Node, ...]
-
-    def children(self) -> tuple[Node, ...]:  # noqa: D102
-        return self.items
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contiguous(Node):
+class Contiguous(_Items):
     """``a , b``: each directly next to the one before, in its partition. Two items or more."""
 
-    items: tuple[Node, ...]
-
-    def children(self) -> tuple[Node, ...]:  # noqa: D102
-        return self.items
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disjunction(Node):
+class Disjunction(_Items):
     """``a | b``, OR(a, b). Two items or more."""
 
-    items: tuple[Node, ...]
-
-    def children(self) -> tuple[Node, ...]:  # noqa: D102
-        return self.items
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conjunction(Node):
+class Conjunction(_Items):
     """``a & b``, AND(a, b): all of them, in any order. Two items or more."""
 
-    items: tuple[Node, ...]
-
-    def children(self) -> tuple[Node, ...]:  # noqa: D102
-        return self.items
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SomeOf(Node):
+class SomeOf(_Items):
     """``n OF (a, b, …)``: at least `count` of the items, in any order. Two items or more."""
 
     count: int
-    items: tuple[Node, ...]
-
-    def children(self) -> tuple[Node, ...]:  # noqa: D102
-        return self.items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Negation(Node):
+class Negation(_Items):
     """``! a``, NOT(a, b, …): none of the items between its neighbours. One item or more."""
-
-    items: tuple[Node, ...]
-
-    def children(self) -> tuple[Node, ...]:  # noqa: D102
-        return self.items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +139,14 @@ class Repetition(Node):
 
     def children(self) -> tuple[Node, ...]:  # noqa: D102
         return (self.item,)
+
+
+def open_groups(node: Node, *kinds: type[Node]) -> list[Node]:
+    """The items of a node; those of a group of these kinds that stands in another one stand for it."""
+    items: list[Node] = []
+    for item in node.children():
+        items += open_groups(item, *kinds) if isinstance(node, kinds) and isinstance(item, kinds) else [item]
+    return items
 
 
 @dataclass(frozen=True, slots=True)
