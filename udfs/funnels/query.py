@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from patternlake.udfs.arguments import window
 from patternlake.udfs.attributes import attribute_columns
 from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError, shorten
-from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, parse_predicate
+from patternlake.udfs.language.predicate.predicates import Predicate, Scope, read_definitions
 from patternlake.udfs.language.query import engines, extents, operands
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.tree import Event, Extent, Query, Sequence
@@ -133,12 +133,7 @@ def compile_query(query: Query, scope: Scope | None = None, *, within: str | Non
         )
         raise UnsupportedOperatorError(message, query.text, span.start, span.end)
     names = {id(operand.event): operand.name for operand in operands.number(query)}
-    defined = {
-        part.name: bind(
-            parse_predicate(part.predicate, query_text=query.text or None, offset=part.predicate_span.start), scope
-        )
-        for part in query.define
-    }
+    defined = read_definitions(query, scope)
     steps = []
     for node in nodes:
         events = [one for one in node.walk() if isinstance(one, Event)]

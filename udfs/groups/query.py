@@ -12,7 +12,7 @@ from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError
 from patternlake.udfs.groups.automaton.alphabet import Alphabet, Letter, Symbol
 from patternlake.udfs.groups.automaton.positions import Positions, positions_of
 from patternlake.udfs.language.predicate.expressions import EqualAlong
-from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, conjunction, parse_predicate
+from patternlake.udfs.language.predicate.predicates import Predicate, Scope, conjunction, read_definitions, read_where
 from patternlake.udfs.language.query import engines, operands
 from patternlake.udfs.language.query.operands import Operand, Operands
 from patternlake.udfs.language.query.partitions import partition_columns
@@ -92,13 +92,7 @@ def compile_query(
     chosen, least, window = _overlap(overlap), _threshold(threshold), _within(query, within)
     named = operands.number(query)
     _check_names(query, named)
-    defined = {
-        part.name: bind(
-            parse_predicate(part.predicate, query_text=query.text or None, offset=part.predicate_span.start),
-            replace(scope, operands=()),
-        )
-        for part in query.define
-    }
+    defined = read_definitions(query, scope)
     wild = {operand.name for operand in named if _is_wild(query, operand, defined)}
     filters = _filters(query, replace(scope, operands=named.names), wild)
     symbols: dict[Symbol, int] = {}
@@ -226,10 +220,8 @@ def _check_ends(
 def _filters(query: Query, scope: Scope, wild: Collection[str]) -> dict[str, list[Predicate]]:
     """The conjuncts of WHERE by operand; one without operands goes to all of them but for ``_``."""
     found: dict[str, list[Predicate]] = {}
-    if query.where is None:
-        return found
-    where = parse_predicate(query.where, query_text=query.text or None, offset=query.where_span.start)
-    for conjunct in bind(where, scope).conjuncts:
+    where = read_where(query, scope)
+    for conjunct in () if where is None else where.conjuncts:
         if isinstance(conjunct.root, EqualAlong) or conjunct.variables:
             raise conjunct.error("the groups engine (match_groups, group_members) takes WHERE over one event at a time")
         for operand in conjunct.operands or [name for name in scope.operands if name not in wild]:

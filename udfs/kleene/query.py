@@ -38,6 +38,8 @@ from patternlake.udfs.language.predicate.predicates import (
     conjunction,
     names_admitted,
     parse_predicate,
+    read_predicate,
+    read_where,
 )
 from patternlake.udfs.language.query import engines, extents, operands, tree
 from patternlake.udfs.language.query.names import quote
@@ -475,18 +477,15 @@ class _Compiler:
 
     def pattern(self) -> KleenePattern:
         """The compiled query."""
-        if self.query.where is not None:
-            read = parse_predicate(
-                self.query.where, query_text=self.query.text or None, offset=self.query.where_span.start
-            )
-            for conjunct in bind(read, replace(self.scope, operands=self.named.names, aggregates=True)).conjuncts:
-                self.place(conjunct)
+        scope = replace(self.scope, operands=self.named.names)
+        where = read_where(self.query, replace(scope, aggregates=True))
+        for conjunct in () if where is None else where.conjuncts:
+            self.place(conjunct)
         negations = [node for node in self.query.pattern.walk() if isinstance(node, tree.Negation)]
         negated = {id(inner) for node in negations for inner in node.walk()}
         for node in self.query.pattern.walk():
             for condition in node.conditions:
-                read = parse_predicate(condition.text, query_text=self.query.text or None, offset=condition.span.start)
-                for conjunct in bind(read, replace(self.scope, operands=self.named.names)).conjuncts:
+                for conjunct in read_predicate(condition.text, condition.span, self.query, scope).conjuncts:
                     self.place(conjunct, own=id(node) in negated)
         made = tuple(self.operand(operand) for operand in self.named)
         partition = partition_columns(self.query, self.scope)

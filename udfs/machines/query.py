@@ -18,10 +18,10 @@ from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.predicates import (
     Predicate,
     Scope,
-    bind,
     column_type,
     conjunction,
-    parse_predicate,
+    read_definitions,
+    read_predicate,
 )
 from patternlake.udfs.language.query import engines, operands, tree
 from patternlake.udfs.language.query.partitions import partition_columns
@@ -166,12 +166,8 @@ class _Compiler:
             message = f"a subscription has at most {MOST_OPERANDS} operands, this has {len(self.named)}"
             raise UnsupportedOperatorError(message, query.text, span.start, span.end)
         self.number_at = {id(operand.event): operand.number - 1 for operand in self.named}
-        self.defined = {part.name: self.definition(part) for part in query.define}
+        self.defined = read_definitions(query, scope)
         self.siblings = self.under_and()
-
-    def definition(self, part: tree.Definition) -> Predicate:
-        read = parse_predicate(part.predicate, query_text=self.query.text or None, offset=part.predicate_span.start)
-        return bind(read, replace(self.scope, operands=()))
 
     def subscription(self) -> Subscription:
         """The compiled query."""
@@ -265,8 +261,8 @@ class _Compiler:
         combinations = 1
         for node in self.query.pattern.walk():
             for condition in node.conditions:
-                read = parse_predicate(condition.text, query_text=self.query.text or None, offset=condition.span.start)
-                for found in time_conditions(bind(read, scope), self.named.names, siblings, inside):
+                read = read_predicate(condition.text, condition.span, self.query, scope)
+                for found in time_conditions(read, self.named.names, siblings, inside):
                     combinations *= len(found.choices)
                     if combinations > MOST_CHOICES:
                         raise read.error(

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, names_admitted, parse_predicate
+from patternlake.udfs.language.predicate.predicates import (
+    Predicate,
+    Scope,
+    names_admitted,
+    read_definitions,
+    read_where,
+)
 from patternlake.udfs.language.query import engines, operands
 from patternlake.udfs.language.query.tree import (
     Conjunction,
@@ -222,22 +228,11 @@ class _Compiler:
         self.scope = scope
         numbered = operands.number(query)
         self.operands = iter(numbered)
-        self.define = {
-            definition.name: bind(
-                parse_predicate(
-                    definition.predicate, query_text=query.text or None, offset=definition.predicate_span.start
-                ),
-                replace(scope, operands=()),
-            )
-            for definition in query.define
-        }
+        self.define = read_definitions(query, scope)
         self.admitted = {
             name: names_admitted(predicate) if names_are_tokens else None for name, predicate in self.define.items()
         }
-        self.where = None
-        if query.where is not None:
-            read = parse_predicate(query.where, query_text=query.text or None, offset=query.where_span.start)
-            self.where = bind(read, replace(scope, operands=numbered.names))
+        self.where = read_where(query, replace(scope, operands=numbered.names))
         self.slots: list[Slot] = []
         self.blocks: list[int] = [0]
         self.terms: list[int] = [0]

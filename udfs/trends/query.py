@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.expressions import Call, Expression
-from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, conjunction, parse_predicate
+from patternlake.udfs.language.predicate.predicates import Predicate, Scope, conjunction, read_definitions, read_where
 from patternlake.udfs.language.query import engines, operands
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.tree import Extent, Query, Repetition
@@ -164,18 +164,12 @@ def compile_query(query: Query, scope: Scope | None = None) -> TrendQuery:
     scope = scope or Scope()
     named = operands.number(query)
     names = tuple(TermName(operand.name, isinstance(operand.node, Repetition)) for operand in named)
-    defined = {
-        part.name: bind(
-            parse_predicate(part.predicate, query_text=query.text or None, offset=part.predicate_span.start),
-            replace(scope, operands=()),
-        )
-        for part in query.define
-    }
+    defined = read_definitions(query, scope)
     within_terms = replace(scope, operands=named.names)
     splitter = Splitter(names, within_terms)
-    if query.where is not None:
-        where = parse_predicate(query.where, query_text=query.text or None, offset=query.where_span.start)
-        splitter.split(bind(where, within_terms))
+    where = read_where(query, within_terms)
+    if where is not None:
+        splitter.split(where)
     terms = tuple(
         Term(
             name=operand.event.name,

@@ -8,7 +8,7 @@ for many rows is computed with `evaluate`. Conjuncts of two forms are not evalua
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from patternlake.udfs.errors import PredicateError
@@ -30,7 +30,7 @@ from patternlake.udfs.language.predicate.expressions import (
 from patternlake.udfs.language.predicate.inference import typed_predicate
 from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, bound, column_type, map_nodes
-from patternlake.udfs.language.query.tree import Span
+from patternlake.udfs.language.query.tree import Query, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +164,22 @@ def bind(predicate: Predicate, scope: Scope) -> Predicate:
     return resolved
 
 
+def read_predicate(text: str, span: Span, query: Query, scope: Scope) -> Predicate:
+    """A predicate that stands at some place of a query, bound."""
+    return bind(parse_predicate(text, query_text=query.text or None, offset=span.start), scope)
+
+
+def read_definitions(query: Query, scope: Scope) -> dict[str, Predicate]:
+    """The DEFINE predicates of a query by name, bound: each is over the event itself, so no operand is in scope."""
+    alone = replace(scope, operands=())
+    return {part.name: read_predicate(part.predicate, part.predicate_span, query, alone) for part in query.define}
+
+
+def read_where(query: Query, scope: Scope) -> Predicate | None:
+    """WHERE of a query, bound; None without it."""
+    return None if query.where is None else read_predicate(query.where, query.where_span, query, scope)
+
+
 def evaluate(
     predicate: Predicate,
     resolve: Callable[[Reference], Column],
@@ -260,5 +276,8 @@ __all__ = [
     "evaluate",
     "names_admitted",
     "parse_predicate",
+    "read_definitions",
+    "read_predicate",
+    "read_where",
     "value_of",
 ]
