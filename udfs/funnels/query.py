@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from patternlake.udfs.arguments import window
 from patternlake.udfs.attributes import attribute_columns
-from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError, shorten
+from patternlake.udfs.errors import ArgumentError, shorten
 from patternlake.udfs.language.predicate.predicates import Predicate, Scope, read_definitions
 from patternlake.udfs.language.query import engines, extents, operands
 from patternlake.udfs.language.query.partitions import partition_columns
@@ -126,12 +126,11 @@ def compile_query(query: Query, scope: Scope | None = None, *, within: str | Non
     scope = replace(scope or Scope(), operands=())
     nodes = query.pattern.items if isinstance(query.pattern, Sequence) else (query.pattern,)
     if len(nodes) > MOST_STEPS:
-        span = nodes[MOST_STEPS].span
         message = (
             f"a funnel has at most {MOST_STEPS} steps, this has {len(nodes)}; join some with '|', or "
             f"ask for the first {MOST_STEPS} and for the others apart"
         )
-        raise UnsupportedOperatorError(message, query.text, span.start, span.end)
+        raise query.unsupported(message, nodes[MOST_STEPS].span)
     names = {id(operand.event): operand.name for operand in operands.number(query)}
     defined = read_definitions(query, scope)
     steps = []

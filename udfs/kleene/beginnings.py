@@ -16,7 +16,6 @@ from typing import NoReturn
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import bindings
 from patternlake.udfs.kleene.kernels.bindings import Rows
@@ -272,6 +271,4 @@ def _may_leave_out(inner: Step) -> bool:
 
 
 def _refuse(pattern: KleenePattern, why: str) -> NoReturn:
-    text, span = pattern.query.text, pattern.query.pattern.span
-    advice = "ask with policy => 'skip_till_next' or 'strict'"
-    raise UnsupportedOperatorError(f"{why}; {advice}", text, span.start, span.end)
+    raise pattern.query.unsupported(f"{why}; ask with policy => 'skip_till_next' or 'strict'")

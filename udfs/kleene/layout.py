@@ -27,7 +27,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
-from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import Condition, KleenePattern
 from patternlake.udfs.language.predicate.predicates import Predicate
@@ -245,12 +244,11 @@ def layouts_of(pattern: KleenePattern, linearization: Linearization) -> list[Lay
     for each in ways:
         count *= len(each)
         if count > MOST_LAYOUTS:
-            span = pattern.query.pattern.span
             message = (
                 f"'?', '{{n,m}}' and '*' give this pattern more than {MOST_LAYOUTS} combinations of operands with and "
                 "without events; split it into several patterns"
             )
-            raise UnsupportedOperatorError(message, pattern.query.text, span.start, span.end)
+            raise pattern.query.unsupported(message)
     found = []
     for chosen in product(*ways):
         shares = dict(zip(linearization.operands, chosen, strict=True))
@@ -487,13 +485,12 @@ class _Laying:
 
 
 def _refuse(pattern: KleenePattern, operand: int) -> None:
-    span = pattern.query.pattern.span
     shown = pattern.operands[operand].text
     message = (
         f"{shown} needs each of its events on its own here, and a pattern has at most {MOST_SLOTS} such; repeat it "
         "less often, or compare it with plain operands only"
     )
-    raise UnsupportedOperatorError(message, pattern.query.text, span.start, span.end)
+    raise pattern.query.unsupported(message)
 
 
 def _place(condition: Condition, slots: list[Slot], of_operand: Mapping[int, tuple[int, ...]]) -> list[SlotCondition]:

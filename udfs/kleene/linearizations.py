@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise, product
 from typing import NoReturn
 
-from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.query import tree
 from patternlake.udfs.language.query.tree import Node, Query
 
@@ -167,12 +166,11 @@ class _Expander:
 
     def check(self, count: int) -> None:
         if count > MOST_LINEARIZATIONS:
-            span = self.query.pattern.span
             message = (
                 f"'|' and '&' give this pattern more than {MOST_LINEARIZATIONS} orders of repeated operands and "
                 "alternatives; split it into several patterns"
             )
-            raise UnsupportedOperatorError(message, self.query.text, span.start, span.end)
+            raise self.query.unsupported(message)
 
     def parts(self, node: Node) -> list[_Part]:
         if isinstance(node, tree.Event):
@@ -232,7 +230,7 @@ class _Expander:
         )
 
     def refuse(self, node: Node, message: str) -> NoReturn:
-        raise UnsupportedOperatorError(message, self.query.text, node.sign.start, node.sign.end)
+        raise self.query.unsupported(message, node.sign)
 
     def some_of(self, node: tree.SomeOf, below: Sequence[list[_Part]]) -> list[_Part]:
         """At least so many of the items, in any order: the greater sets first."""

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.attributes import attribute_columns
-from patternlake.udfs.errors import PredicateError, UnsupportedOperatorError
+from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.kleene.aggregate_conditions import (
     AggregateCondition,
     SteeringCondition,
@@ -438,9 +438,8 @@ class _Compiler:
         self.every = every
         self.named = operands.number(query)
         if len(self.named) > MOST_OPERANDS:
-            span = self.named[MOST_OPERANDS].span
             message = f"a pattern has at most {MOST_OPERANDS} operands, this has {len(self.named)}"
-            raise UnsupportedOperatorError(message, query.text, span.start, span.end)
+            raise query.unsupported(message, self.named[MOST_OPERANDS].span)
         self.bounds = list(_bounds(query.pattern))
         self.always = list(_always(query.pattern))
         self.untils = {

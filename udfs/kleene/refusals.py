@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.rounds import outside_negations, repeated_groups
 from patternlake.udfs.language.query.tree import (
     Conjunction,
@@ -43,7 +42,7 @@ def refuse_untaken(query: Query, policy: str, *, every: bool = False) -> None:
     refusals = [refusal for rule in rules for refusal in rule(query, policy)]
     if refusals:
         place, message = min(refusals, key=lambda refusal: refusal[0].start)
-        raise UnsupportedOperatorError(message, query.text, place.start, place.end)
+        raise query.unsupported(message, place)
 
 
 def _repeated_groups(query: Query, policy: str) -> Iterator[Refusal]:

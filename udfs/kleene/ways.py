@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
-from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.linearizations import MOST_LINEARIZATIONS, Linearization, order_of
 from patternlake.udfs.language.query import tree
 from patternlake.udfs.language.query.tree import Node, Query
@@ -171,12 +170,11 @@ class _Chooser:
 
     def check(self, count: int) -> None:
         if count > MOST_LINEARIZATIONS:
-            span = self.query.pattern.span
             message = (
                 f"'|', OF, '?' and '*' give this pattern {count:,} ways at least, which are tried one after another; "
                 f"{MOST_LINEARIZATIONS} are the most; split it into several patterns"
             )
-            raise UnsupportedOperatorError(message, self.query.text, span.start, span.end)
+            raise self.query.unsupported(message)
 
     def choices(self, node: Node) -> list[_Choice]:
         """All ways of a part, in order."""

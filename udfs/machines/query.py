@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.predicates import (
     Predicate,
     Scope,
@@ -162,9 +161,8 @@ class _Compiler:
         self.scope = scope
         self.named = operands.number(query)
         if len(self.named) > MOST_OPERANDS:
-            span = self.named[MOST_OPERANDS].span
             message = f"a subscription has at most {MOST_OPERANDS} operands, this has {len(self.named)}"
-            raise UnsupportedOperatorError(message, query.text, span.start, span.end)
+            raise query.unsupported(message, self.named[MOST_OPERANDS].span)
         self.number_at = {id(operand.event): operand.number - 1 for operand in self.named}
         self.defined = read_definitions(query, scope)
         self.siblings = self.under_and()

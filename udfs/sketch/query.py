@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import IntArray
-from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.predicates import (
     Predicate,
     Scope,
@@ -266,7 +265,7 @@ class _Compiler:
 
     def refuse(self, node: Node, message: str) -> NoReturn:
         """Fail at a node."""
-        raise UnsupportedOperatorError(message, self.query.text, node.span.start, node.span.end)
+        raise self.query.unsupported(message, node.span)
 
     def flattened(self, node: Node, kind: type[Node]) -> list[Node]:
         """The items of `node`, those of directly nested nodes of the same kind in their place."""

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.language.query import mistakes, operands
 from patternlake.udfs.language.query.operators import Operator, uses
@@ -115,7 +114,7 @@ def check(query: Query, engine: str, *, verify: bool = True) -> None:
         refusals += _arrangement(query, declared)
     if refusals:
         place, message = min(refusals, key=lambda refusal: refusal[0].start)
-        raise UnsupportedOperatorError(message, query.text, place.start, place.end)
+        raise query.unsupported(message, place)
 
 
 def is_matched_by_itself(query: Query, engine: str) -> bool:

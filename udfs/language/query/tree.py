@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from patternlake.udfs.errors import UnsupportedOperatorError
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -217,3 +219,8 @@ class Query:
     within: Extent | None = None
     slide: Extent | None = None
     text: str = field(default="", compare=False)
+
+    def unsupported(self, message: str, span: Span | None = None) -> UnsupportedOperatorError:
+        """An error at a place of the text; without `span` at the whole pattern."""
+        place = self.pattern.span if span is None else span
+        return UnsupportedOperatorError(message, self.text, place.start, place.end)
