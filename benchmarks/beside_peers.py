@@ -185,7 +185,7 @@ def matched(question: Question, asked: KleenePattern, events: Events) -> Matches
 
 
 def rows_of(found: Matches) -> Rows:
-    bound = len(found.events) - 2 * len(found)
+    bound = len(found.rows.events) - 2 * len(found)
     return Rows(len(found), int(found.first_position.sum()), int(found.last_position.sum()), bound)
 
 

@@ -86,7 +86,7 @@ def by_first_events(
                 continue
             pieces = _by_what_is_taken(request, around, begin, match)
         for found in pieces:
-            yield replace(found, events=found.events + first, bound=found.bound + first)
+            yield replace(found, rows=replace(found.rows, events=found.rows.events + first), source=events)
 
 
 def _by_what_is_taken(request: KleeneRequest, events: Events, begin: BoolArray, match: Match) -> Iterator[Matches]:

@@ -17,7 +17,7 @@ from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.beginnings import WHOLE, beginnings_of, choose_furthest, gaps_at
 from patternlake.udfs.kleene.events import Stream, stream_of
-from patternlake.udfs.kleene.finality import Moment, window_over
+from patternlake.udfs.kleene.finality import Moment, mark_passed, window_over
 from patternlake.udfs.kleene.kernels import bindings, scanning
 from patternlake.udfs.kleene.kernels.bindings import Matches, Rows
 from patternlake.udfs.kleene.kernels.gaps import free_of_negated
@@ -75,10 +75,10 @@ class Begun:
         settled = moment.settled(events)
         if policy == "skip_till_any":
             # An operand behind the first may take another event.
-            at = np.flatnonzero(np.diff(self.matches.event_offsets) == 1)
+            at = np.flatnonzero(np.diff(self.matches.rows.offsets) == 1)
             if len(pattern.linearizations) == 1:
                 (order,) = pattern.linearizations
-                next_ = awaits_next(pattern, order, self.matches.bound_operands[at], self.missing[at])
+                next_ = awaits_next(pattern, order, self.matches.rows.operands[at], self.missing[at])
                 over[at] |= next_ & is_followed(events, settled, first[at])
         else:
             ways = OpenWays(pattern, events, settled, strict=policy == "strict")
@@ -131,14 +131,14 @@ def with_near_misses(
         done = np.zeros(len(events), np.bool_) if begins is None else ~begins
         done[found.first_events] = True
         if after_match != "next":
-            done |= _mark_passed(found, events, after_match)
+            done |= mark_passed(found, events, after_match)
         # What rules out a whole match leaves nothing that is awaited.
         if pattern.gaps or pattern.aggregate_conditions:
             done[match(replace(_without_absences(pattern), aggregate_conditions=())).first_events] = True
         begun = _furthest(pattern, events, stream, done, strict=policy == "strict")
     keeper = Keeper(events, max_matches, truncate)
     keeper.count(found.total)
-    keeper.keep(Rows(found.event_offsets, found.events, found.bound_operands))
+    keeper.keep(found.rows)
     keeper.add(begun.rows)
     names = [pattern.operands[number].name for number in pattern.positive]
     rows, total = keeper.result()
@@ -261,19 +261,3 @@ def check_partial(pattern: KleenePattern, policy: str) -> None:
 def _without_absences(pattern: KleenePattern) -> KleenePattern:
     ways = tuple(replace(way, order=replace(way.order, gaps=())) for way in pattern.ways)
     return replace(pattern, ways=ways, linearizations=tuple(dict.fromkeys(way.order for way in ways)))
-
-
-def _mark_passed(found: Matches, events: Events, after_match: str) -> BoolArray:
-    """bool[n]: the events that the search goes on behind."""
-    first, last = found.first_events, found.last_events
-    which, _, name = after_match.partition(" ")
-    if name:
-        own = found.operands.index(name)
-        width = len(found.operands)
-        low, high = (found.offsets[own + at :: width] for at in (0, 1))
-        low = low[: len(first)]
-        last = found.bound[low if which == "first" else high - 1] - 1
-    depth = np.zeros(len(events) + 1, np.int64)
-    np.add.at(depth, first, 1)
-    np.add.at(depth, np.maximum(last, first) + 1, -1)
-    return np.asarray(np.cumsum(depth)[:-1] > 0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numba import njit
@@ -67,24 +68,12 @@ class Matches:
 
     Attributes
     ----------
-    operands
-        Names of the operands that bind events, in text order; p of them.
-    key
-        int64[r]: the partition, as `Events.keys` calls it.
-    offsets
-        int64[r·p + 1]: operand o of row i binds ``positions[offsets[i·p + o]:offsets[i·p + o + 1]]``.
-    positions
-        int64[b]: positions, each operand's in the order of events.
-    bound
-        int64[b]: the rows of `Events` behind `positions`.
-    first_position, last_position
-        int64[r]: of the first and of the last event, in the order of events.
-    first_time, last_time
-        int64[r]: microseconds since the epoch.
-    event_offsets, events
-        int64[r + 1], int64[b]: the rows of `Events` that each row binds, in order.
-    bound_positions, bound_operands
-        int64[b], int8[b]: position of each of `events`, and number of the operand that binds it.
+    operands, numbers
+        Names and numbers of the operands that bind events, in text order; p of them.
+    rows
+        The r matches.
+    source
+        The events that they are of.
     total
         How many rows there are; more than r where the answer is truncated, and then perhaps only counted so far.
     truncated
@@ -92,58 +81,88 @@ class Matches:
     """
 
     operands: tuple[str, ...]
-    key: IntArray
-    offsets: IntArray
-    positions: IntArray
-    bound: IntArray
-    first_position: IntArray
-    last_position: IntArray
-    first_time: IntArray
-    last_time: IntArray
-    event_offsets: IntArray
-    events: IntArray
-    bound_positions: IntArray
-    bound_operands: SmallArray
+    numbers: tuple[int, ...]
+    rows: Rows
+    source: Events
     total: int
     truncated: bool
 
     def __len__(self) -> int:
-        return len(self.key)
+        return len(self.rows)
 
     @property
     def first_events(self) -> IntArray:
         """int64[r]: the row of `Events` that each row begins with."""
-        return self.events[self.event_offsets[:-1]]
+        return self.rows.events[self.rows.offsets[:-1]]
 
     @property
     def last_events(self) -> IntArray:
         """int64[r]: the row of `Events` that each row ends with."""
-        return self.events[self.event_offsets[1:] - 1]
+        return self.rows.events[self.rows.offsets[1:] - 1]
+
+    @property
+    def key(self) -> IntArray:
+        """int64[r]: the partition, as `Events.keys` calls it."""
+        return self.source.keys[self.first_events].astype(np.int64)
+
+    @property
+    def first_position(self) -> IntArray:
+        """int64[r]: the position of the first event."""
+        return self.source.positions[self.first_events]
+
+    @property
+    def last_position(self) -> IntArray:
+        """int64[r]: the position of the last event, in the order of events."""
+        return self.source.positions[self.last_events]
+
+    @property
+    def first_time(self) -> IntArray:
+        """int64[r]: when the first event was, in microseconds since the epoch."""
+        return self.source.times[self.first_events]
+
+    @property
+    def last_time(self) -> IntArray:
+        """int64[r]: when the last event was."""
+        return self.source.times[self.last_events]
+
+    @property
+    def bound_positions(self) -> IntArray:
+        """int64[b]: the position of each of the rows' events."""
+        return self.source.positions[self.rows.events]
+
+    @property
+    def offsets(self) -> IntArray:
+        """int64[r·p + 1]: operand o of row i binds ``positions[offsets[i·p + o]:offsets[i·p + o + 1]]``."""
+        return self._by_operand[0]
+
+    @property
+    def bound(self) -> IntArray:
+        """int64[b]: the rows of `Events` behind `positions`."""
+        return self._by_operand[1]
+
+    @cached_property
+    def positions(self) -> IntArray:
+        """int64[b]: positions, each operand's in the order of events."""
+        return self.source.positions[self.bound]
+
+    @cached_property
+    def _by_operand(self) -> tuple[IntArray, IntArray]:
+        """The events of each row by operand: their offsets, and the events."""
+        offsets, bound = self.rows.offsets, self.rows.events
+        k, p = len(self), len(self.numbers)
+        if p == 1:  # all events of a match are its one operand's
+            return offsets, bound
+        rank = np.zeros(max(self.numbers, default=0) + 1, np.int64)
+        rank[list(self.numbers)] = np.arange(p)
+        match = np.repeat(np.arange(k), np.diff(offsets))
+        place = match * p + rank[self.rows.operands]
+        if (place[1:] < place[:-1]).any():
+            bound = bound[np.argsort(place, kind="stable")]
+        return _offsets(np.bincount(place, minlength=k * p)), bound
 
     def take(self, rows: IntArray) -> Matches:
         """Some of the rows."""
-        width = len(self.operands)
-        runs = (rows[:, None] * width + np.arange(width)).ravel()
-        _, at = expanded(self.offsets[runs], self.offsets[runs + 1])
-        _, bound = expanded(self.event_offsets[rows], self.event_offsets[rows + 1])
-        # Every field is named: one that stayed as it is would belong to other rows.
-        return Matches(
-            operands=self.operands,
-            key=self.key[rows],
-            offsets=_offsets(self.offsets[runs + 1] - self.offsets[runs]),
-            positions=self.positions[at],
-            bound=self.bound[at],
-            first_position=self.first_position[rows],
-            last_position=self.last_position[rows],
-            first_time=self.first_time[rows],
-            last_time=self.last_time[rows],
-            event_offsets=_offsets(self.event_offsets[rows + 1] - self.event_offsets[rows]),
-            events=self.events[bound],
-            bound_positions=self.bound_positions[bound],
-            bound_operands=self.bound_operands[bound],
-            total=self.total,
-            truncated=self.truncated,
-        )
+        return replace(self, rows=self.rows.take(rows))
 
 
 def _offsets(counts: IntArray) -> IntArray:
@@ -220,35 +239,7 @@ def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Eve
     total
         How many rows there are.
     """
-    k, p = len(rows), len(numbers)
-    bound, offsets = rows.events, rows.offsets
-    if p != 1:  # else all events of a match are its one operand's
-        rank = np.zeros(max(numbers, default=0) + 1, np.int64)
-        rank[list(numbers)] = np.arange(p)
-        match = np.repeat(np.arange(k), np.diff(rows.offsets))
-        place = match * p + rank[rows.operands]
-        if (place[1:] < place[:-1]).any():
-            bound = bound[np.argsort(place, kind="stable")]
-        offsets = _offsets(np.bincount(place, minlength=k * p))
-    first, last = rows.events[rows.offsets[:-1]], rows.events[rows.offsets[1:] - 1]
-    bound_positions = events.positions[rows.events]
-    return Matches(
-        operands=tuple(names),
-        key=events.keys[first].astype(np.int64),
-        offsets=offsets,
-        positions=bound_positions if bound is rows.events else events.positions[bound],
-        bound=bound,
-        first_position=events.positions[first],
-        last_position=events.positions[last],
-        first_time=events.times[first],
-        last_time=events.times[last],
-        event_offsets=rows.offsets,
-        events=rows.events,
-        bound_positions=bound_positions,
-        bound_operands=rows.operands,
-        total=total,
-        truncated=total > k,
-    )
+    return Matches(tuple(names), tuple(numbers), rows, events, total, truncated=total > len(rows))
 
 
 @subkernel
