@@ -17,7 +17,7 @@ from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.plans.trees import Plan, forced_plan
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
-from patternlake.udfs.kleene.work import MATCHES
+from patternlake.udfs.kleene.work import MATCHES, Work
 from patternlake.udfs.language.predicate.aggregates import aggregated
 from patternlake.udfs.language.predicate.columns import Column, value_type
 from patternlake.udfs.language.predicate.expressions import Aggregate
@@ -106,6 +106,16 @@ def answered(
 def count_matches(pattern: KleenePattern, events: Events, plan: Plan | None = None) -> int:
     """How many matches a run counts that lists no combinations of ``[n]``."""
     return observed(pattern, events, plan=plan).done[MATCHES].rows
+
+
+def rows_of_nodes(work: Work) -> dict[tuple[str | int, ...], int]:
+    """Partial matches by the operands of a node, of all linearizations together."""
+    found: dict[tuple[str | int, ...], int] = {}
+    for (first, *operands), one in work.done.items():
+        if isinstance(first, int):
+            node = tuple(operands)
+            found[node] = found.get(node, 0) + one.rows
+    return found
 
 
 def final_rows(

@@ -91,7 +91,7 @@ def beginnings_of(pattern: KleenePattern) -> list[Beginning]:
                 gaps=gaps_at(way.order, frozenset(inside), part.awaited),
             )
             came = 1 + written.index(max(inside))
-            own = Way(order, frozenset(), part.step)
+            own = Way(order, part.step)
             found.append(Beginning(own, part.awaited, came, part.last, part.at_hand))
             if len(found) > MOST_LINEARIZATIONS:
                 _refuse(

@@ -60,11 +60,6 @@ class Gap:
     behind: bool = False
     ahead: bool = False
 
-    @property
-    def begins(self) -> frozenset[int]:
-        """The operands that the first event of what must not be may belong to."""
-        return frozenset(absent.operands[0] for absent in self.negated)
-
 
 @dataclass(frozen=True, slots=True)
 class Linearization:

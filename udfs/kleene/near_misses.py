@@ -239,7 +239,7 @@ def _may_be_completed(
         order = replace(way.order, operands=operands, gaps=gaps)
         # No operand is sure to have one event here.
         root = Step(THEN, tuple(Step(EVENT, operand=one, most=None) for one in operands))
-        layout = layout_of_way(Way(order, frozenset(), root), conditions_of(pattern, inside))
+        layout = layout_of_way(Way(order, root), conditions_of(pattern, inside))
         own = np.flatnonzero(kind.reshape(-1) == number)
         collected = collected_rows(layout, stream, rows.take(own))
         free[own] = free_of_negated(Joiner(stream, layout, 0, 0, 0), collected)

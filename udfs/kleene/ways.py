@@ -83,14 +83,11 @@ class Way:
     ----------
     order
         The order of its operands; those under ``&`` have none among each other.
-    left_out
-        Operands of the order that take no event.
     root
         Its steps.
     """
 
     order: Linearization
-    left_out: frozenset[int]
     root: Step
 
     @property
@@ -147,11 +144,8 @@ def ways_of(query: Query, number_of: Mapping[int, int], repeated: frozenset[int]
         key = id(chosen.node)
         if key not in orders:
             orders[key] = order_of(query, number_of, repeated, chosen.node)
-        if chosen.step is None:
-            continue
-        order = orders[key]
-        taken = {step.operand for step in chosen.step.walk()}
-        found.append(Way(order, frozenset(order.operands) - taken, chosen.step))
+        if chosen.step is not None:
+            found.append(Way(orders[key], chosen.step))
     return tuple(found)
 
 

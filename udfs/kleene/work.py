@@ -81,16 +81,6 @@ class Work:
         texts = [str(key[1]) for key in self.done if key[0] == "tried"]
         return {text: (self.of([tried(text)]).rows, self.of([held(text)]).rows) for text in texts}
 
-    @property
-    def rows(self) -> dict[tuple[int, ...], int]:
-        """Rows by the operands of a node, of all linearizations together."""
-        found: dict[tuple[int, ...], int] = {}
-        for (first, *operands), one in self.done.items():
-            if isinstance(first, int):
-                node = tuple(int(operand) for operand in operands)
-                found[node] = found.get(node, 0) + one.rows
-        return found
-
 
 ROWS = pa.schema([("key", pa.string()), ("rows", pa.string()), ("seconds", pa.float64())])
 """Work as rows; numbers of combinations need more than 64 bits."""

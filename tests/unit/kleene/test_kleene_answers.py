@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from naive.kleene import Event, matches
 from naive.kleene_cases import TYPES, stream
-from naive.kleene_kernels import answered, compiled, count_matches, events_of, rows_of
+from naive.kleene_kernels import answered, compiled, count_matches, events_of, rows_of, rows_of_nodes
 from naive.kleene_random import TYPES as RANDOM_TYPES
 from naive.kleene_random import Pattern, random_events
 
@@ -220,7 +220,7 @@ def test_work_says_how_many_partial_matches_each_node_gave() -> None:
     pattern = compiled("a ; b ; c", TYPES)
     work = Work()
     match_events(pattern, events, plan=forced_plan(pattern, "right"), work=work)
-    assert work.rows == {(0,): 2, (1,): 1, (2,): 2, (1, 2): 2, (0, 1, 2): 4}
+    assert rows_of_nodes(work) == {(0,): 2, (1,): 1, (2,): 2, (1, 2): 2, (0, 1, 2): 4}
 
 
 @pytest.mark.parametrize("plan", ["left", "right", "bushy", "inner"])
@@ -230,9 +230,9 @@ def test_an_event_is_joined_to_none_behind_what_must_be_absent(plan: str) -> Non
     found = match_events(pattern, events, plan=forced_plan(pattern, plan), work=work)
     assert len(found) == sum(number * (number + 1) // 2 for number in range(50))
     # An a and the b behind it, and not 1,275 pairs of any.
-    assert work.rows.get((2, 4), 50) == 50
+    assert rows_of_nodes(work).get((2, 4), 50) == 50
     # Each is a match.
-    assert work.rows[0, 1, 2, 4] == len(found)
+    assert rows_of_nodes(work)[0, 1, 2, 4] == len(found)
 
 
 LAST_PLAIN = [

@@ -30,8 +30,8 @@ class _Row:
 
     Attributes
     ----------
-    events, groups, places
-        Event, number of the group, and place among the group's candidates of each node.
+    events, groups
+        Event and number of the group of each node.
     fits
         For each node the set of nodes that it fits together with.
     follows
@@ -40,7 +40,6 @@ class _Row:
 
     events: list[int]
     groups: list[int]
-    places: list[int]
     fits: list[int]
     follows: list[int | None]
 
@@ -157,7 +156,6 @@ def _nodes(
     return _Row(
         [node[0] for node in found],
         [node[1] for node in found],
-        [node[2] for node in found],
         [_bits(np.flatnonzero(line)) for line in fit],
         follows,
     )

@@ -31,10 +31,6 @@ class Pick:
             return (1 << length) - _choices(length, 0, self.least - 1)
         return _choices(length, self.least, most)
 
-    def longest(self, length: int) -> int:
-        """How many events one of them has at most."""
-        return length if self.most is None else min(self.most, length)
-
 
 def _choices(length: int, least: int, most: int) -> int:
     """How many choices there are of `least` to `most` among so many events."""

@@ -53,7 +53,7 @@ class Program(NamedTuple):
         or -1.
     until
         int64[n]: the place of an operand whose `Scan.ends` are what ends the step, or -1.
-    has_next, has_rounds, has_all, has_until
+    has_next, has_rounds, has_until
         Whether there are such steps.
     plain
         Whether it is a sequence of operands and nothing else, or one operand.
@@ -73,7 +73,6 @@ class Program(NamedTuple):
     ask_round: IntArray
     has_next: bool
     has_rounds: bool
-    has_all: bool
     has_until: bool
     plain: bool
     every: bool
@@ -147,7 +146,6 @@ def program_of(root: Step, place_of: Mapping[int, int], *, every: bool) -> Progr
         ask_round=of([group for _, group in asks]),
         has_next=any(step.kind == NEXT for step in steps),
         has_rounds=any(step.kind == ROUNDS for step in steps),
-        has_all=any(step.kind == ALL for step in steps),
         has_until=any(step.until >= 0 for step in steps),
         plain=root.kind in (EVENT, THEN) and all(part.kind == EVENT for part in root.parts) and not every,
         every=every,
