@@ -12,14 +12,15 @@ SmallArray = NDArray[np.int32]
 LaneArray = NDArray[np.uint64]
 
 
-def repeat_between(first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
-    """Repeat rows, each once for every number in its bounds, both included.
+def expanded(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
+    """All (row, number) with ``low[row] <= number < high[row]``, by row.
 
     Examples
     --------
-    >>> [found.tolist() for found in repeat_between(np.array([4, 7]), np.array([5, 7]))]
+    >>> [found.tolist() for found in expanded(np.array([4, 7]), np.array([6, 8]))]
     [[0, 0, 1], [4, 5, 7]]
     """
-    count = last - first + 1
-    row = np.repeat(np.arange(len(first)), count)
-    return row, np.arange(len(row)) - (np.cumsum(count) - count - first)[row]
+    counts = np.maximum(high - low, 0)
+    rows = np.repeat(np.arange(len(low)), counts).astype(np.int64)
+    begins = np.cumsum(counts) - counts
+    return rows, np.arange(len(rows), dtype=np.int64) - np.repeat(begins - low, counts)

@@ -32,7 +32,7 @@ from patternlake.sql_ext.answering.unseen import tell_unseen
 from patternlake.sql_ext.declarations.declaration import explicit
 from patternlake.sql_ext.lakes.lake import MAX_TREND_EVENTS
 from patternlake.sql_ext.trends.trend_sources import EventVertices, KeptVertices, VertexSource
-from patternlake.udfs.arrays import IntArray, repeat_between
+from patternlake.udfs.arrays import IntArray, expanded
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.partitions import PART, columns_holding, portions_by_partition
@@ -203,7 +203,7 @@ class TrendCall:
 
         def deal(rows: pa.Table) -> tuple[pa.Table, IntArray]:
             vertices, portion = reading.deal(parts, rows)
-            row, place = repeat_between((behind - count)[portion], behind[portion] - 1)
+            row, place = expanded((behind - count)[portion], behind[portion])
             return vertices.take(pa.array(row)), shares[place]
 
         return by_tasks(self.lake, [reading.gather()], Dealt([deal], len(portions), work), schema)

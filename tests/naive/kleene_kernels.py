@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from naive.kleene import EPOCH, Event, Row
 
+from patternlake.udfs.arrays import expanded
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
-from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.plans.trees import Plan, forced_plan
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
 from patternlake.udfs.kleene.work import MATCHES, Work

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.udfs.arrays import IntArray, repeat_between
+from patternlake.udfs.arrays import IntArray, expanded
 from patternlake.udfs.events import integers, micros
 from patternlake.udfs.kleene.request import KleeneRequest, Portions
 from patternlake.udfs.partitions import ByPartition, order_of
@@ -74,7 +74,8 @@ class Dealing:
 
     def _to_blocks(self, rows: pa.Table) -> tuple[pa.Table, IntArray]:
         """Rows, those that several blocks need more than once, and the block of each."""
-        row, block = repeat_between(*self._reach(rows["time"]))
+        first, last = self._reach(rows["time"])
+        row, block = expanded(first, last + 1)
         return rows.take(pa.array(row)), block
 
     def _reach(self, time: pa.ChunkedArray) -> tuple[IntArray, IntArray]:

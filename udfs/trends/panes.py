@@ -13,7 +13,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import IntArray, repeat_between
+from patternlake.udfs.arrays import IntArray, expanded
 from patternlake.udfs.trends.query import TrendQuery
 
 
@@ -81,7 +81,7 @@ class Windows:
         step, length = self.slide // self.pane, self.width // self.pane
         last = np.floor_divide(np.floor_divide(panes, step), block)
         first = np.floor_divide(np.floor_divide(panes - length, step) + 1, block)
-        return repeat_between(first, last)
+        return expanded(first, last + 1)
 
     def panes_of(self, window: int) -> range:
         """The panes of window k."""

@@ -10,11 +10,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.arrays import IntArray, expanded
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels.collecting import Collected
-from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.layout import Layout
 from patternlake.udfs.limits import TooManyMatchesError
 from patternlake.udfs.subkernels import subkernel

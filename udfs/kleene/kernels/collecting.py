@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, expanded
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import cliques, first_ways, runs
 from patternlake.udfs.kleene.kernels.choices import choose
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.kernels.joins import Joiner
-from patternlake.udfs.kleene.kernels.tables import Table, expanded
+from patternlake.udfs.kleene.kernels.tables import Table
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
 from patternlake.udfs.language.predicate.references import Reference
 

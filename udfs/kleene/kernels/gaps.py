@@ -18,13 +18,12 @@ from typing import cast
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, expanded
 from patternlake.udfs.kleene.deadlines import Deadline
 from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.comparisons import comparison
 from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, Joiner, shares
-from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.linearizations import Absent, Gap
 from patternlake.udfs.kleene.query import Condition
 from patternlake.udfs.kleene.work import Work, absence

@@ -15,10 +15,10 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, expanded
 from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
-from patternlake.udfs.kleene.kernels.tables import Table, expanded, stacked
+from patternlake.udfs.kleene.kernels.tables import Table, stacked
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
 from patternlake.udfs.kleene.work import Work, held, tried
 from patternlake.udfs.language.predicate.columns import Column

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, expanded
 from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels.awaiting import NOTHING, awaited_step
 from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, shares
@@ -36,7 +36,6 @@ from patternlake.udfs.kleene.kernels.steps import (
     take,
     undecided,
 )
-from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.language.predicate.aggregates import aggregated, place_of
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Aggregate

@@ -13,10 +13,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, expanded
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, Joiner, shares
-from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.query import Condition
 from patternlake.udfs.language.predicate.references import Reference
 

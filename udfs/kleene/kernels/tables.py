@@ -47,14 +47,6 @@ class Table:
         return replace(self, columns=columns, part=self.part[rows], low=self.low[rows], high=self.high[rows])
 
 
-def expanded(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    """All (row, number) with ``low[row] <= number < high[row]``, by row."""
-    counts = np.maximum(high - low, 0)
-    rows = np.repeat(np.arange(len(low)), counts).astype(np.int64)
-    begins = np.cumsum(counts) - counts
-    return rows, np.arange(len(rows), dtype=np.int64) - np.repeat(begins - low, counts)
-
-
 def stacked(tables: Iterable[Table], slots: Sequence[int], waiting: tuple[int, ...]) -> Table:
     """Tables of the same slots one below the other."""
     given = list(tables)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray, expanded
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import aggregates, bindings, walks
@@ -30,7 +30,6 @@ from patternlake.udfs.kleene.kernels.scanning import (
     scan_of,
 )
 from patternlake.udfs.kleene.kernels.steps import ENDLESS
-from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.query import Condition, KleenePattern
 from patternlake.udfs.kleene.rounds import has_rounds_in_doubt
 from patternlake.udfs.kleene.ways import EVENT, THEN, Step, Way
