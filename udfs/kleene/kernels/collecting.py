@@ -12,7 +12,7 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import cliques, first_ways, runs
 from patternlake.udfs.kleene.kernels.choices import choose
-from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
+from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison, comparisons_of
 from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.kernels.tables import Table
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
@@ -450,18 +450,9 @@ def _chains(
             pair_offsets[number] = truth[0][:-1] + size
             pairs.append(truth[1])
             size += len(truth[1])
-    m = len(joiner.stream)
-
-    def stack(arrays: list[IntArray] | list[BoolArray], dtype: type) -> IntArray:
-        return np.stack(arrays) if arrays else np.zeros((0, m), dtype)
-
     return runs.Chains(
         offsets=np.array(counts, np.int64),
-        operator=np.array([runs.OPERATORS[made.operator] for made in found], np.int64),
-        left=stack([made.left for made in found], np.int64),
-        right=stack([made.right for made in found], np.int64),
-        left_known=stack([made.left_known for made in found], np.bool_).astype(np.bool_),
-        right_known=stack([made.right_known for made in found], np.bool_).astype(np.bool_),
+        comparisons=comparisons_of(found, len(joiner.stream)),
         judged=np.array(judged, np.bool_),
         pair_offsets=pair_offsets,
         pairs=np.concatenate([np.zeros(0, np.bool_), *pairs]),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +17,12 @@ from patternlake.udfs.language.predicate.inference import typed, typed_predicate
 from patternlake.udfs.language.predicate.predicates import Predicate, value_of
 from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.sort_keys import order_keys
+from patternlake.udfs.subkernels import inlined
 
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """Comparisons, and what they are with their sides exchanged."""
+OPERATORS = {"<": 0b001, "=": 0b010, "<=": 0b011, ">": 0b100, "<>": 0b101, ">=": 0b110}
+"""Comparisons for kernels: a bit each, from the lowest on, for a left side that is less, equal and greater."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,46 @@ class Comparison:
     right: IntArray
     left_known: BoolArray
     right_known: BoolArray
+
+
+class Comparisons(NamedTuple):
+    """Several comparisons, c of them, as kernels take them.
+
+    Attributes
+    ----------
+    operator
+        int64[c]: see `OPERATORS`.
+    left, right
+        int64[c, m].
+    left_known, right_known
+        bool[c, m].
+    """
+
+    operator: IntArray
+    left: IntArray
+    right: IntArray
+    left_known: BoolArray
+    right_known: BoolArray
+
+
+def comparisons_of(made: Sequence[Comparison], size: int) -> Comparisons:
+    """Comparisons of a stream of so many events for kernels."""
+    keys, known = np.zeros((0, size), np.int64), np.zeros((0, size), np.bool_)
+    return Comparisons(
+        operator=np.array([OPERATORS[one.operator] for one in made], np.int64),
+        left=np.stack([one.left for one in made]) if made else keys,
+        right=np.stack([one.right for one in made]) if made else keys,
+        left_known=np.stack([one.left_known for one in made]) if made else known,
+        right_known=np.stack([one.right_known for one in made]) if made else known,
+    )
+
+
+@inlined
+def holds(comparisons: Comparisons, number: int, left: int, right: int) -> bool:
+    """Whether one of several comparisons holds for an event on its left and one on its right."""
+    first, second = comparisons.left[number, left], comparisons.right[number, right]
+    known = comparisons.left_known[number, left] and comparisons.right_known[number, right]
+    return bool(known and comparisons.operator[number] >> (1 + (first > second) - (first < second)) & 1)
 
 
 def sides(

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.kleene.kernels.comparisons import Comparisons, holds
 from patternlake.udfs.subkernels import subkernel
 
 NEVER = 1 << 62
@@ -22,16 +23,6 @@ NEVER = 1 << 62
 
 WHOLE, CUT, FULL, OPEN = range(4)
 """What has cut the matches of a row: nothing, their number, or their size. `OPEN`: its first ones are not known."""
-
-EQUAL, UNEQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL = range(6)
-OPERATORS = {
-    "=": EQUAL,
-    "<>": UNEQUAL,
-    "<": LESS,
-    "<=": LESS_EQUAL,
-    ">": GREATER,
-    ">=": GREATER_EQUAL,
-}
 
 
 class Chains(NamedTuple):
@@ -41,12 +32,8 @@ class Chains(NamedTuple):
     ----------
     offsets
         int64[g + 1]: group k has the comparisons ``offsets[k]:offsets[k + 1]``.
-    operator
-        int64[c]: see `OPERATORS`.
-    left, right
-        int64[c, m]: keys of the later and of the earlier event.
-    left_known, right_known
-        bool[c, m].
+    comparisons
+        Of the later event, on the left, and the earlier one.
     judged
         bool[g]: the group has conditions of other forms too, judged for all pairs of its candidates.
     pair_offsets
@@ -56,11 +43,7 @@ class Chains(NamedTuple):
     """
 
     offsets: IntArray
-    operator: IntArray
-    left: IntArray
-    right: IntArray
-    left_known: BoolArray
-    right_known: BoolArray
+    comparisons: Comparisons
     judged: BoolArray
     pair_offsets: IntArray
     pairs: BoolArray
@@ -318,24 +301,7 @@ def follows(
 ) -> bool:
     """Whether a candidate may be the next one kept after another; both by their place in `events`."""
     for number in range(chains.offsets[group], chains.offsets[group + 1]):
-        second, first = events[later], events[earlier]
-        if not (chains.left_known[number, second] and chains.right_known[number, first]):
-            return False
-        left, right = chains.left[number, second], chains.right[number, first]
-        sign = chains.operator[number]
-        if sign == EQUAL:
-            holds = left == right
-        elif sign == UNEQUAL:
-            holds = left != right
-        elif sign == LESS:
-            holds = left < right
-        elif sign == LESS_EQUAL:
-            holds = left <= right
-        elif sign == GREATER:
-            holds = left > right
-        else:
-            holds = left >= right
-        if not holds:
+        if not holds(chains.comparisons, number, events[later], events[earlier]):
             return False
     if chains.judged[group]:
         return bool(chains.pairs[chains.pair_offsets[group, row] + (earlier - begin) * size + later - begin])

@@ -18,11 +18,11 @@ from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.aggregate_conditions import SteeringCondition
 from patternlake.udfs.kleene.events import Stream
-from patternlake.udfs.kleene.kernels import aggregates, bindings, judged_scans, runs
+from patternlake.udfs.kleene.kernels import aggregates, bindings, judged_scans
 from patternlake.udfs.kleene.kernels.awaiting import first_awaited
 from patternlake.udfs.kleene.kernels.bindings import Rows
 from patternlake.udfs.kleene.kernels.collecting import Collected
-from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
+from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison, comparisons_of
 from patternlake.udfs.kleene.kernels.gaps import free_of_negated
 from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.kernels.judged_scans import JudgedCondition
@@ -328,9 +328,6 @@ def scan_of(
     m = len(stream)
     program, following, stop = steps.program, following_of(mask), stream.offsets[stream.part + 1]
 
-    def stack(arrays: Sequence[IntArray] | Sequence[BoolArray], dtype: type) -> IntArray:
-        return np.stack(arrays) if arrays else np.zeros((0, m), dtype)
-
     own: list[list[tuple[int, int, int, bool]]] = [[] for _ in mask]
     for number, (left, right, _) in enumerate(made):
         scope = -1 if left == right else steps.scope((left, right))
@@ -347,11 +344,7 @@ def scan_of(
         compared=np.cumsum([0, *map(len, own)]),
         comparing=np.array([row for rows in own for row in rows], np.int64).reshape(-1, 4),
         neighbours=np.array([left == right for left, right, _ in made], np.bool_),
-        operator=np.array([runs.OPERATORS[part.operator] for _, _, part in made], np.int64),
-        left_key=stack([part.left for _, _, part in made], np.int64),
-        right_key=stack([part.right for _, _, part in made], np.int64),
-        left_known=stack([part.left_known for _, _, part in made], np.bool_).astype(np.bool_),
-        right_known=stack([part.right_known for _, _, part in made], np.bool_).astype(np.bool_),
+        comparisons=comparisons_of([part for _, _, part in made], m),
         reach=stream.reach,
         stop=stop,
         ordinal=np.ascontiguousarray(stream.ordinal),

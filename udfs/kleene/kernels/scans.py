@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.kleene.kernels import runs
 from patternlake.udfs.kleene.kernels.awaiting import NOTHING, awaited_step
+from patternlake.udfs.kleene.kernels.comparisons import Comparisons, holds
 from patternlake.udfs.kleene.kernels.steps import (
     ENDLESS,
     Program,
@@ -51,12 +51,8 @@ class Scan(NamedTuple):
         whether the event that is taken is on the left.
     neighbours
         bool[c]: which compare an event with the last one only.
-    operator
-        int64[c]: see `runs.OPERATORS`.
-    left_key, right_key
-        int64[c, m].
-    left_known, right_known
-        bool[c, m].
+    comparisons
+        The comparisons.
     reach, stop
         int64[m]: `Stream.reach`, and one behind the last event of the part.
     ordinal
@@ -79,11 +75,7 @@ class Scan(NamedTuple):
     compared: IntArray
     comparing: IntArray
     neighbours: BoolArray
-    operator: IntArray
-    left_key: IntArray
-    right_key: IntArray
-    left_known: BoolArray
-    right_known: BoolArray
+    comparisons: Comparisons
     reach: IntArray
     stop: IntArray
     ordinal: IntArray
@@ -129,23 +121,7 @@ def qualifies(scan: Scan, state: State, kept: IntArray, ask: int, event: int) ->
         while at >= low:
             if not is_dropped(scan.program, state, kept, at, step, begins):
                 a, b = (event, kept[at, 0]) if scan.comparing[own, 3] else (kept[at, 0], event)
-                if not (scan.left_known[number, a] and scan.right_known[number, b]):
-                    return False
-                first, second = scan.left_key[number, a], scan.right_key[number, b]
-                sign = scan.operator[number]
-                if sign == runs.EQUAL:
-                    holds = first == second
-                elif sign == runs.UNEQUAL:
-                    holds = first != second
-                elif sign == runs.LESS:
-                    holds = first < second
-                elif sign == runs.LESS_EQUAL:
-                    holds = first <= second
-                elif sign == runs.GREATER:
-                    holds = first > second
-                else:
-                    holds = first >= second
-                if not holds:
+                if not holds(scan.comparisons, number, a, b):
                     return False
                 if scan.neighbours[number]:
                     break
