@@ -172,6 +172,7 @@ def collect(
                     width = given.runs[run, 1] - given.runs[run, 0]
                     count = (len(solved[run][0]) - 1) // width
                     at = rest % count
+                    chosen[run] = at
                     rest //= count
                     size += solved[run][0][(at + 1) * width] - solved[run][0][at * width]
                 if given.bare and size == 0:
@@ -186,12 +187,6 @@ def collect(
                     break
                 while used + size > len(kept):
                     kept = np.concatenate((kept, np.empty(len(kept), np.int64)))
-                rest = number
-                for run in range(runs - 1, -1, -1):
-                    width = given.runs[run, 1] - given.runs[run, 0]
-                    count = (len(solved[run][0]) - 1) // width
-                    chosen[run] = rest % count
-                    rest //= count
                 for run in range(runs):
                     width, at = given.runs[run, 1] - given.runs[run, 0], chosen[run]
                     for inner in range(width):

@@ -168,7 +168,13 @@ def taken_from(
 def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apart: bool) -> Rows:
     """The matches of a way whose gaps are free and whose aggregates are as asked."""
     rows, _ = _taken(pattern, way, stream, strict, apart=apart, begun=False)
-    layout = layout_of_way(way, conditions_of(pattern, way.operands))
+    return keep_holding(pattern, way, layout_of_way(way, conditions_of(pattern, way.operands)), stream, rows)
+
+
+def keep_holding(pattern: KleenePattern, way: Way, layout: Layout, stream: Stream, rows: Rows) -> Rows:
+    """Those of some rows of a way whose gaps are free and whose aggregates are as asked; events by number in the
+    stream.
+    """
     if way.order.gaps and len(rows):
         joiner = Joiner(stream, layout, 0, 0, 0)
         rows = rows.take(np.flatnonzero(free_of_negated(joiner, collected_rows(layout, stream, rows))))

@@ -14,18 +14,17 @@ import numpy as np
 from patternlake.udfs.arrays import BoolArray, IntArray, expanded
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.events import Stream
-from patternlake.udfs.kleene.kernels import aggregates, bindings, walks
+from patternlake.udfs.kleene.kernels import bindings, walks
 from patternlake.udfs.kleene.kernels.bindings import Rows
 from patternlake.udfs.kleene.kernels.collecting import MOST_WAYS, too_many_ways
-from patternlake.udfs.kleene.kernels.gaps import free_of_negated
-from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, Joiner, shares
+from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, shares
 from patternlake.udfs.kleene.kernels.keeping import Keeper
 from patternlake.udfs.kleene.kernels.ranges import positions_rise
 from patternlake.udfs.kleene.kernels.scanning import (
     StepsOfWay,
-    collected_rows,
     comparison_of,
     conditions_of,
+    keep_holding,
     layout_of_way,
     scan_of,
 )
@@ -319,20 +318,7 @@ class _Walk:
         for condition in self.rest:
             self.judge(holds, condition, offsets, events, operands, begun)
         rows = Rows(offsets, events, operands).take(np.flatnonzero(holds))
-        tests: list[Callable[[Rows], BoolArray]] = []
-        if self.way.order.gaps:
-            joiner = Joiner(self.stream, self.layout, 0, 0, 0)
-            tests.append(lambda some: free_of_negated(joiner, collected_rows(self.layout, self.stream, some)))
-        if self.pattern.aggregate_conditions:
-            tests.append(
-                lambda some: aggregates.holding(
-                    self.pattern, self.stream, self.layout, collected_rows(self.layout, self.stream, some)
-                )
-            )
-        for test in tests:
-            if len(rows):
-                rows = rows.take(np.flatnonzero(test(rows)))
-        return rows
+        return keep_holding(self.pattern, self.way, self.layout, self.stream, rows)
 
     def judge(
         self,
