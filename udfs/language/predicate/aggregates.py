@@ -23,6 +23,9 @@ from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.language.predicate.scopes import map_nodes
 from patternlake.udfs.sort_keys import order_keys
 
+_ENDS = {"FIRST": 1, "LAST": 0}
+"""What are places, too, as `place_of` counts them."""
+
 
 def aggregates_in(predicate: Predicate) -> tuple[Aggregate, ...]:
     """The aggregates of a predicate, each once, in text order; ``b[last].x`` and ``b[2].x`` among them."""
@@ -81,15 +84,11 @@ def aggregated(aggregate: Aggregate, column_at: Callable[[str], Column], group: 
     made = value_of(aggregate.argument, lambda reference: column_at(reference.column))
     values, known = (np.broadcast_to(part, group.shape) for part in (made.values, made.known))
     column = Column(values, known, made.type)
-    if (place := place_of(aggregate)) is not None:
+    place = _ENDS.get(aggregate.function, place_of(aggregate))
+    if place is not None:
         begin, end = (np.searchsorted(group, np.arange(groups), side=side) for side in ("left", "right"))
         at = begin + place - 1 if place else end - 1
         return _take(column, at, (begin <= at) & (at < end))
-    if aggregate.function in ("FIRST", "LAST"):
-        every = np.arange(groups)
-        first = aggregate.function == "FIRST"
-        at = np.searchsorted(group, every) if first else np.searchsorted(group, every, side="right") - 1
-        return _take(column, at, np.bincount(group, minlength=groups) > 0)
     there = np.flatnonzero(known)
     group, column = group[there], Column(values[there], known[there], made.type)
     if aggregate.distinct:

@@ -64,15 +64,6 @@ def typed(expression: Expression, type_of: Callable[[Reference], str]) -> Typed:
     TypeMismatchError
         A part has a type that its place cannot take.
     """
-    return _infer(expression, type_of)
-
-
-def typed_predicate(expression: Expression, type_of: Callable[[Reference], str]) -> Typed:
-    """As `typed`, for an expression that must be TRUE or FALSE."""
-    return _boolean(_infer(expression, type_of), "a predicate")
-
-
-def _infer(expression: Expression, type_of: Callable[[Reference], str]) -> Typed:
     span = expression.span
     match expression:
         case Literal(type=type_, value=value):
@@ -82,13 +73,13 @@ def _infer(expression: Expression, type_of: Callable[[Reference], str]) -> Typed
         case Field(reference=reference):
             return Typed("field", type_of(reference), span, detail=reference)
         case Cast(argument=argument, to=to):
-            return _explicit_cast(_infer(argument, type_of), to, span)
+            return _explicit_cast(typed(argument, type_of), to, span)
         case Case():
             return _case(expression, type_of)
         case Call(operator=operator, arguments=arguments):
-            return _call(operator, [_infer(argument, type_of) for argument in arguments], span)
+            return _call(operator, [typed(argument, type_of) for argument in arguments], span)
         case Aggregate(function=function, argument=argument):
-            return _aggregate(function, _infer(argument, type_of), span)
+            return _aggregate(function, typed(argument, type_of), span)
         case Variable(name=name):
             raise TypeMismatchError(
                 f"${name} can only be joined to a column, as a conjunct of its own: col = ${name}", span
@@ -96,6 +87,11 @@ def _infer(expression: Expression, type_of: Callable[[Reference], str]) -> Typed
         case EqualAlong(attribute=attribute):
             raise TypeMismatchError(f"[{attribute}] must stand alone, joined to the rest by AND", span)
     raise TypeError(f"not an expression: {expression!r}")
+
+
+def typed_predicate(expression: Expression, type_of: Callable[[Reference], str]) -> Typed:
+    """As `typed`, for an expression that must be TRUE or FALSE."""
+    return _boolean(typed(expression, type_of), "a predicate")
 
 
 def _boolean(part: Typed, what: str) -> Typed:
@@ -158,10 +154,10 @@ def _explicit_cast(part: Typed, to: str, span: Span) -> Typed:
 
 
 def _case(case: Case, type_of: Callable[[Reference], str]) -> Typed:
-    conditions = [_boolean(_infer(condition, type_of), "a condition of CASE") for condition, _ in case.branches]
-    values = [_infer(value, type_of) for _, value in case.branches]
+    conditions = [_boolean(typed(condition, type_of), "a condition of CASE") for condition, _ in case.branches]
+    values = [typed(value, type_of) for _, value in case.branches]
     if case.default is not None:
-        values.append(_infer(case.default, type_of))
+        values.append(typed(case.default, type_of))
     values = _common(values, "CASE")
     parts = [part for pair in zip(conditions, values, strict=False) for part in pair]
     return Typed("case", values[0].type, case.span, (*parts, *values[len(conditions) :]))

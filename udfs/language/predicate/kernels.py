@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 import numpy as np
@@ -20,33 +22,20 @@ Kernel = Callable[[Typed, list[Column]], Result]
 
 
 def _both(columns_: list[Column]) -> Flags:
-    known = columns_[0].known
-    for column in columns_[1:]:
-        known = known & column.known
-    return known
+    return reduce(and_, (column.known for column in columns_))
 
 
 def _and(part: Typed, arguments: list[Column]) -> Result:
     """Kleene's AND: FALSE wins over NULL."""
-    false = some_true = None
-    all_known: Any = None
-    for column in arguments:
-        is_false = column.known & ~column.values
-        is_true = column.known & column.values
-        false = is_false if false is None else false | is_false
-        some_true = is_true if some_true is None else some_true & is_true
-        all_known = column.known if all_known is None else all_known & column.known
-    return np.asarray(some_true), np.asarray(false | all_known)
+    true = reduce(and_, (column.known & column.values for column in arguments))
+    false = reduce(or_, (column.known & ~column.values for column in arguments))
+    return np.asarray(true), np.asarray(false | _both(arguments))
 
 
 def _or(part: Typed, arguments: list[Column]) -> Result:
     """Kleene's OR: TRUE wins over NULL."""
-    true: Any = False
-    all_known: Any = True
-    for column in arguments:
-        true = true | (column.known & column.values)
-        all_known = all_known & column.known
-    return np.asarray(true), np.asarray(true | all_known)
+    true = reduce(or_, (column.known & column.values for column in arguments))
+    return np.asarray(true), np.asarray(true | _both(arguments))
 
 
 def _not(part: Typed, arguments: list[Column]) -> Result:

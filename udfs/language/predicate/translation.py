@@ -204,12 +204,11 @@ class _Translator:
         return [node, *reversed(parts)]
 
     def translate_and(self, node: Any) -> Expression:
-        parts = [self.expression(part) for part in self.chain(node, exp.And)]
-        return join_parts("AND", parts, self.call("AND", *parts).span)
+        operator = type(node).__name__.upper()
+        parts = [self.expression(part) for part in self.chain(node, type(node))]
+        return join_parts(operator, parts, self.call(operator, *parts).span)
 
-    def translate_or(self, node: Any) -> Expression:
-        parts = [self.expression(part) for part in self.chain(node, exp.Or)]
-        return join_parts("OR", parts, self.call("OR", *parts).span)
+    translate_or = translate_and
 
     def translate_not(self, node: Any) -> Expression:
         return self.call("NOT", self.expression(node.this))
