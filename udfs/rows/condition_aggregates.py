@@ -230,7 +230,8 @@ class AggregateTrees(RowColumns, ABC):
     def fold_number(self, term: AggregateTerm, condition: Formula | None, node: Any) -> Part:
         """An aggregate of what is the same in all rows."""
         value = self.read_inside(term.arguments[0])
-        count = self.fold(_count_rows(term), condition, node).tree
+        rows = AggregateTerm(term.span, term.call, "COUNT", False, (), term.condition, (), "", term.variable)
+        count = self.fold(rows, condition, node).tree
         name = _FOLDS[term.name]
         if term.name == "COUNT_IF":
             self.expect(value, "boolean", node)
@@ -325,11 +326,6 @@ def _text(formula: Formula, label: str = "") -> str:
         return escape_braces(term.sql if isinstance(term, ColumnTerm | ConstantTerm) else label)
 
     return write_terms(formula, write)
-
-
-def _count_rows(term: AggregateTerm) -> AggregateTerm:
-    """The number of an aggregate's rows."""
-    return AggregateTerm(term.span, term.call, "COUNT", False, (), term.condition, (), "", term.variable)
 
 
 def _add(trees: Sequence[Expression]) -> Expression:

@@ -36,15 +36,6 @@ _ARITHMETIC = {
 }
 _SIGNS = {"neg": (codes.NEG_I, codes.NEG_F), "abs": (codes.ABS_I, codes.ABS_F)}
 _LOGIC = {"and": codes.AND, "or": codes.OR}
-_COMPARISONS = {
-    "=": codes.EQUAL,
-    "<>": codes.UNEQUAL,
-    "<": codes.LESS,
-    "<=": codes.LESS_EQUAL,
-    ">": codes.GREATER,
-    ">=": codes.GREATER_EQUAL,
-    "<=>": codes.SAME,
-}
 _AGGREGATES = {
     "count": {"int": taken.COUNT_I, "float": taken.COUNT_F},
     "sum": {"int": taken.SUM_I, "float": taken.SUM_F},
@@ -56,7 +47,7 @@ _AGGREGATES = {
     "squares": {"float": taken.SQUARES_F},
 }
 _TURNED = {"<": "<", "<=": "<=", ">": "<", ">=": "<="}
-_OPERATORS = frozenset({*_ARITHMETIC, *_SIGNS, *_LOGIC, *_COMPARISONS, "not", "is null", "coalesce", "if", "sqrt"})
+_OPERATORS = frozenset({*_ARITHMETIC, *_SIGNS, *_LOGIC, *codes.COMPARISONS, "not", "is null", "coalesce", "if", "sqrt"})
 _Source = tuple[int, int, int]
 _MOST_SEEN = 100
 """Of a condition that looks back further, it is not kept what failed: each row on the way would be a part of that."""
@@ -297,16 +288,18 @@ class ConditionCode:
         if operator == "if":
             self.emit(arguments[0])
             arguments = arguments[1:]
-        as_floats = operator in ("/", "sqrt") or "float" in [self.type_of(argument) for argument in arguments]
-        for argument in arguments:
-            if self.emit(argument) == "int" and as_floats:
-                self.code.append((codes.TO_FLOAT, 0, 0))
+        emitted = [(self.emit(argument), len(self.code)) for argument in arguments]
+        as_floats = operator in ("/", "sqrt") or "float" in [kind for kind, _ in emitted]
+        # From the last one on: where the others end stays as it is.
+        for kind, end in reversed(emitted):
+            if as_floats and kind == "int":
+                self.code.insert(end, (codes.TO_FLOAT, 0, 0))
         if operator in _ARITHMETIC or operator in _SIGNS:
             pair = _ARITHMETIC.get(operator) or _SIGNS[operator]
             self.code.append((pair[as_floats], 0, 0))
-        elif operator in _COMPARISONS:
+        elif operator in codes.COMPARISONS:
             operation = codes.COMPARE_F if as_floats else codes.COMPARE_I
-            self.code.append((operation, _COMPARISONS[operator], 0))
+            self.code.append((operation, codes.COMPARISONS[operator], 0))
             return "int"
         elif operator in _LOGIC:
             self.code += [(_LOGIC[operator], 0, 0)] * (len(arguments) - 1)
@@ -320,24 +313,6 @@ class ConditionCode:
             self.code.append(({"not": codes.NOT, "is null": codes.IS_NULL}[operator], 0, 0))
             return "int"
         return "float" if as_floats else "int"
-
-    def type_of(self, part: Expression) -> str:
-        """The type of a part's value."""
-        match part:
-            case Value(column, _):
-                return self.type_of_column(column)
-            case Constant(value):
-                return "float" if isinstance(value, float) else "int"
-            case Aggregate(name, column):
-                return WHOLE.get(name) or self.type_of_column(column or "")
-            case Fetch(column, _):
-                return self.type_of_column(column)
-            case Call("/" | "sqrt", _):
-                return "float"
-            case Call(operator, arguments) if operator not in _COMPARISONS and operator not in ("not", "is null"):
-                types = [self.type_of(argument) for argument in arguments[operator == "if" :]]
-                return "float" if "float" in types else "int"
-        return "int"
 
     def conditions(self, columns: Mapping[str, tuple[IntArray | FloatArray, BoolArray]], count: int) -> Conditions:
         """The arrays for kernels, with the columns' values and where they are known."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from patternlake.udfs.language.durations import MICROSECONDS
 from patternlake.udfs.language.row_pattern.formulas import (
     AggregateTerm,
     Formula,
@@ -48,15 +49,8 @@ from patternlake.udfs.rows.decimals import MOST_FACTOR, whole_number
 from patternlake.udfs.rows.kernel_columns import KernelColumn
 
 _MOST_LITERAL = 1 << 62
-_DAY = 86_400_000_000
-_UNITS = {
-    "DAY": _DAY,
-    "HOUR": 3_600_000_000,
-    "MINUTE": 60_000_000,
-    "SECOND": 1_000_000,
-    "MILLISECOND": 1000,
-    "MICROSECOND": 1,
-}
+_UNITS = {name: size for name, size in MICROSECONDS.items() if name != "WEEK"}
+_DAY = MICROSECONDS["DAY"]
 _TIMES = frozenset({"timestamp", "timestamp_ntz", "date"})
 _COMPARISONS = {
     exp.EQ: "=",
@@ -114,9 +108,7 @@ class _Conjunct(AggregateTrees):
 
     def condition(self) -> Expression:
         """Its tree."""
-        part = self.part(self.formula.tree)
-        self.expect(part, "boolean", self.formula.tree)
-        return part.tree
+        return self.truth(self.formula.tree)
 
     def part(self, node: Any) -> Part:
         """The tree of a part."""
@@ -211,7 +203,8 @@ class _Conjunct(AggregateTrees):
         if kind in _COMPARISONS:
             return self.compare(_COMPARISONS[kind], node.this, node.expression, node)
         if kind is exp.NullSafeNEQ:
-            return self.negate(self.compare("<=>", node.this, node.expression, node))
+            same = self.compare("<=>", node.this, node.expression, node)
+            return Part(Call("not", (same.tree,)), "boolean")
         if kind in _ARITHMETIC:
             return self.arithmetic(_ARITHMETIC[kind], node)
         if kind in (exp.And, exp.Or):
@@ -222,9 +215,7 @@ class _Conjunct(AggregateTrees):
                 self.expect(part, "boolean", node)
             return Part(Call(kind.__name__.lower(), tuple(part.tree for part in parts)), "boolean")
         if kind is exp.Not:
-            part = self.part(node.this)
-            self.expect(part, "boolean", node)
-            return self.negate(part)
+            return Part(Call("not", (self.truth(node.this),)), "boolean")
         if kind is exp.Is:
             return self.is_constant(node)
         if kind is exp.Between:
@@ -254,7 +245,8 @@ class _Conjunct(AggregateTrees):
             part = self.part(node.this)
             return Part(Call("if", (same.tree, Constant(None), part.tree)), part.kind, part.column)
         if kind in (exp.Greatest, exp.Least):
-            return self.outermost(">=" if kind is exp.Greatest else "<=", [node.this, *node.expressions], node)
+            parts = self.alike([self.part(one) for one in (node.this, *node.expressions)], node)
+            return self.choose_outermost(">=" if kind is exp.Greatest else "<=", parts)
         if kind is exp.If:
             return self.choose(None, [node], node.args.get("false"), node)
         if kind is exp.Case:
@@ -291,30 +283,23 @@ class _Conjunct(AggregateTrees):
             self.by_label(node)  # asks for its types: once they are known, this may be no integer
         return part if part.kind in ("int", "") else None
 
-    def outermost(self, operator: str, nodes: Sequence[Any], node: Any) -> Part:
-        """The greatest or least of values that are not NULL."""
-        return self.choose_outermost(operator, self.alike([self.part(one) for one in nodes], node))
-
-    def negate(self, part: Part) -> Part:
-        return Part(Call("not", (part.tree,)), "boolean")
-
     def truth(self, node: Any) -> Expression:
         """A condition in a part."""
         part = self.part(node)
         self.expect(part, "boolean", node)
         return part.tree
 
-    def when(self, subject: Any, node: Any, case: Any) -> Expression:
-        """The condition of a way of CASE."""
-        return self.truth(node) if subject is None else self.compare("=", subject, node, case).tree
-
     def choose(self, subject: Any, branches: Sequence[Any], default: Any, node: Any) -> Part:
         """CASE and if."""
         conditions, values = [], []
         with ExitStack() as before:
             for branch in branches:
-                conditions.append(self.when(subject, branch.this, node))
-                tested = branch.this if subject is None else exp.EQ(this=subject, expression=branch.this)
+                if subject is None:
+                    conditions.append(self.truth(branch.this))
+                    tested = branch.this
+                else:
+                    conditions.append(self.compare("=", subject, branch.this, node).tree)
+                    tested = exp.EQ(this=subject, expression=branch.this)
                 with self.behind(tested, "IS TRUE"):
                     values.append(self.part(branch.args["true"]))
                 before.enter_context(self.behind(tested, "IS NOT TRUE"))

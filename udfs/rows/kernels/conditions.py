@@ -33,8 +33,9 @@ from patternlake.udfs.subkernels import uncounted
     ADD_I, ADD_F, SUB_I, SUB_F, MUL_I, MUL_F, DIV_F, MOD_I, MOD_F, NEG_I, NEG_F, ABS_I, ABS_F,
     COMPARE_I, COMPARE_F, AND, OR, NOT, IS_NULL, COALESCE, CHOOSE, SQRT_F, FETCH_I, FETCH_F, CONTAINS,
 ) = range(35)  # fmt: skip
-EQUAL, UNEQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, SAME = range(7)
-"""Comparisons; SAME is ``<=>``."""
+SAME = 8
+COMPARISONS = {"<": 0b001, "=": 0b010, "<=": 0b011, ">": 0b100, "<>": 0b101, ">=": 0b110, "<=>": SAME}
+"""Comparisons: a bit each, from the lowest on, for a left side that is less, equal and greater."""
 SEES_FIRST, SEES_LAST, SEES_LABEL, SEES_AGGREGATE, SEES_NUMBER, SEES_FIRST_LABEL = range(6)
 """What the rest of a pattern may see of the rows taken, see `Conditions.source`."""
 
@@ -181,24 +182,12 @@ def _apply(operation: int, one: int, integers: IntArray, doubles: FloatArray, kn
         if operation == COMPARE_F:
             order = compare_doubles(doubles[top], doubles[second])
         else:
-            order = 0 if integers[top] == integers[second] else 1 if integers[top] > integers[second] else -1
+            order = int(integers[top] > integers[second]) - int(integers[top] < integers[second])
         if one == SAME:
             integers[top] = order == 0 if both else known[top] == known[second]
             known[top] = True
             return
-        if one == EQUAL:
-            truth = order == 0
-        elif one == UNEQUAL:
-            truth = order != 0
-        elif one == LESS:
-            truth = order < 0
-        elif one == LESS_EQUAL:
-            truth = order <= 0
-        elif one == GREATER:
-            truth = order > 0
-        else:
-            truth = order >= 0
-        integers[top] = truth
+        integers[top] = one >> (1 + order) & 1
         known[top] = both
     elif operation in (AND, OR):
         # What decides by itself: false for AND, true for OR; else NULL if either is.
