@@ -65,14 +65,6 @@ def holding(
 
 def _collected_by(layout: Layout, matches: Collected, operand: int) -> tuple[IntArray, IntArray]:
     """(match, event) of all events of an operand, by match and in order."""
-    every = np.arange(len(matches), dtype=np.int64)
-    found: list[tuple[IntArray, IntArray]] = [(every[:0], every[:0])]
-    for slot in layout.of_operand.get(operand, ()):
-        if slot in matches.ones:
-            found.append((every, matches.ones[slot]))
-        else:
-            offsets, events = matches.lists[slot]
-            found.append((np.repeat(every, np.diff(offsets)), events))
-    match, events = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    match, events = matches.events_of(layout.of_operand.get(operand, ()), np.arange(len(matches), dtype=np.int64))
     order = np.argsort(match, kind="stable")
     return match[order], events[order]

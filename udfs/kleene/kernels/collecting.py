@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from patternlake.udfs.kleene.kernels import cliques, first_ways, runs
 from patternlake.udfs.kleene.kernels.choices import choose
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison, comparisons_of
 from patternlake.udfs.kleene.kernels.joins import Joiner
+from patternlake.udfs.kleene.kernels.runs import NEVER
 from patternlake.udfs.kleene.kernels.tables import Table
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
 from patternlake.udfs.language.predicate.references import Reference
@@ -79,13 +80,34 @@ class Collected:
 
     def first(self) -> IntArray:
         """int64[k]: the first event of each match, in which no pick comes first (`KleenePattern.choice_first`)."""
-        found = np.full(len(self), np.iinfo(np.int64).max, np.int64)
-        for events in self.ones.values():
-            found = np.minimum(found, events)
-        for offsets, events in self.lists.values():
-            rows = np.flatnonzero(offsets[1:] > offsets[:-1])
-            found[rows] = np.minimum(found[rows], events[offsets[rows]])
+        return self.extreme((*self.ones, *self.lists), last=False)
+
+    def extreme(self, slots: Iterable[int], *, last: bool) -> IntArray:
+        """int64[k]: the last, or first, event of some slots in each match; -1, or `NEVER`, where there is none."""
+        found = np.full(len(self), -1 if last else NEVER, np.int64)
+        pick = np.maximum if last else np.minimum
+        for slot in slots:
+            if slot in self.ones:
+                found = pick(found, self.ones[slot])
+                continue
+            offsets, events = self.lists[slot]
+            some = np.flatnonzero(offsets[1:] > offsets[:-1])
+            found[some] = pick(found[some], events[offsets[some + 1] - 1 if last else offsets[some]])
         return found
+
+    def events_of(self, slots: Iterable[int], rows: IntArray) -> tuple[IntArray, IntArray]:
+        """(place in `rows`, event) of all events that some slots have in some matches, slot by slot."""
+        places, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for slot in slots:
+            if slot in self.ones:
+                place, event = np.arange(len(rows), dtype=np.int64), self.ones[slot][rows]
+            else:
+                offsets, events = self.lists[slot]
+                place, at = expanded(offsets[rows], offsets[rows + 1])
+                event = events[at]
+            places.append(place)
+            found.append(event)
+        return np.concatenate(places), np.concatenate(found)
 
 
 def sliced(offsets: IntArray, events: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:

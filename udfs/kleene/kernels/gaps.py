@@ -24,12 +24,11 @@ from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.comparisons import comparison
 from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, Joiner, shares
+from patternlake.udfs.kleene.kernels.runs import NEVER
 from patternlake.udfs.kleene.linearizations import Absent, Gap
 from patternlake.udfs.kleene.query import Condition
 from patternlake.udfs.kleene.work import Work, absence
 from patternlake.udfs.language.predicate.references import Reference
-
-NEVER = 1 << 62
 
 
 def free_of_negated(joiner: Joiner, matches: Collected, work: Work | None = None) -> BoolArray:
@@ -121,19 +120,8 @@ class _Test:
 
     def extreme(self, operands: Iterable[int], *, last: bool) -> IntArray:
         """The last, or first, event of some operands in each match; -1, or `NEVER`, where there is none."""
-        matches = self.matches
-        result = np.full(len(matches), -1 if last else NEVER, np.int64)
-        pick = np.maximum if last else np.minimum
-        for operand in operands:
-            for slot in self.joiner.layout.of_operand.get(operand, ()):
-                if slot in matches.ones:
-                    result = pick(result, matches.ones[slot])
-                    continue
-                offsets, events = matches.lists[slot]
-                some = np.flatnonzero(offsets[1:] > offsets[:-1])
-                place = offsets[some + 1] - 1 if last else offsets[some]
-                result[some] = pick(result[some], events[place])
-        return result
+        of = self.joiner.layout.of_operand
+        return self.matches.extreme((slot for operand in operands for slot in of.get(operand, ())), last=last)
 
     def reached(self, deadline: Deadline, rows: IntArray, *, last: bool) -> tuple[IntArray, IntArray]:
         """The rows that a deadline bounds below (`last`) or above, and the first event that it reaches there.
@@ -155,8 +143,8 @@ class _Test:
         slots = [slot for operand in beside for slot in self.joiner.layout.of_operand.get(operand, ())]
         every = np.arange(len(self.matches), dtype=np.int64)
         size = np.int64(len(self.stream) + 1)
-        found = [row * size + event for slot in slots for row, event in [_events_of(self.matches, slot, every)]]
-        places = np.sort(np.concatenate([every[:0], *found]))
+        row, event = self.matches.events_of(slots, every)
+        places = np.sort(row * size + event)
         return _Own(places, size) if len(places) else None
 
     def only_slot(self, operand: int) -> int | None:
@@ -367,9 +355,7 @@ class _Search:
         pair = np.arange(len(rows), dtype=np.int64)
         event_of: dict[int, IntArray] = {}
         for operand in condition.operands:
-            pieces = [_events_of(matches, slot, rows[pair]) for slot in joiner.layout.of_operand[operand]]
-            inside = np.concatenate([piece[0] for piece in pieces])
-            found = np.concatenate([piece[1] for piece in pieces])
+            inside, found = matches.events_of(joiner.layout.of_operand[operand], rows[pair])
             event_of = {other: events[inside] for other, events in event_of.items()}
             event_of[operand] = found
             pair = pair[inside]
@@ -437,12 +423,3 @@ def _first_from(times: IntArray, begin: IntArray, end: IntArray, moment: IntArra
                 high = middle
         found[row] = low
     return found
-
-
-def _events_of(matches: Collected, slot: int, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """(place in `rows`, event) of all events that a slot has in some matches."""
-    if slot in matches.ones:
-        return np.arange(len(rows), dtype=np.int64), matches.ones[slot][rows]
-    offsets, events = matches.lists[slot]
-    inside, at = expanded(offsets[rows], offsets[rows + 1])
-    return inside, events[at]

@@ -16,11 +16,9 @@ import numpy as np
 from patternlake.udfs.arrays import BoolArray, IntArray, expanded
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, Joiner, shares
+from patternlake.udfs.kleene.kernels.runs import NEVER
 from patternlake.udfs.kleene.query import Condition
 from patternlake.udfs.language.predicate.references import Reference
-
-NEVER = 1 << 62
-"""Stands for "no such event"."""
 
 
 def screened(joiner: Joiner, matches: Collected) -> Collected:
@@ -32,7 +30,7 @@ def screened(joiner: Joiner, matches: Collected) -> Collected:
         fits = size >= layout.slots[slot].count
         matches = matches.take(fits if most is None else fits & (size <= most))
     for left, right in layout.touching:
-        last, first = extreme(matches, left, last=True), extreme(matches, right, last=False)
+        last, first = matches.extreme(left, last=True), matches.extreme(right, last=False)
         apart = np.flatnonzero((last >= 0) & (first < NEVER))
         meets = np.ones(len(matches), np.bool_)
         meets[apart] = joiner.stream.meets(last[apart], first[apart])
@@ -44,24 +42,10 @@ def screened(joiner: Joiner, matches: Collected) -> Collected:
     return matches
 
 
-def extreme(matches: Collected, slots: Iterable[int], *, last: bool) -> IntArray:
-    """int64[k]: the last, or first, event of some slots in each match; -1, or `NEVER`, where there is none."""
-    found = np.full(len(matches), -1 if last else NEVER, np.int64)
-    pick = np.maximum if last else np.minimum
-    for slot in slots:
-        if slot in matches.ones:
-            found = pick(found, matches.ones[slot])
-            continue
-        offsets, events = matches.lists[slot]
-        some = np.flatnonzero(offsets[1:] > offsets[:-1])
-        found[some] = pick(found[some], events[offsets[some + 1] - 1 if last else offsets[some]])
-    return found
-
-
 def _unbroken(joiner: Joiner, matches: Collected, operand: int) -> BoolArray:
     """bool[k]: no event that ends the collecting of an operand lies behind its first event, up to its last one."""
     slots = joiner.layout.of_operand[operand]
-    first, last = extreme(matches, slots, last=False), extreme(matches, slots, last=True)
+    first, last = matches.extreme(slots, last=False), matches.extreme(slots, last=True)
     endings, source = joiner.stream.ending_rows(operand), joiner.stream.source
     ended = np.searchsorted(endings, source, side="right")
     return np.asarray(ended[last] <= ended[first])
@@ -77,10 +61,10 @@ def _none_can_be_added(joiner: Joiner, matches: Collected, operand: int) -> Bool
         return [slot for number in operands for slot in of.get(number, ())]
 
     every = slots(of)
-    begin, end = extreme(matches, every, last=False), extreme(matches, every, last=True)
+    begin, end = matches.extreme(every, last=False), matches.extreme(every, last=True)
     low, high = stream.floor[end], stream.reach[begin]
-    low = np.maximum(low, extreme(matches, slots(a for a, b in whole if b == operand), last=True) + 1)
-    high = np.minimum(high, extreme(matches, slots(b for a, b in whole if a == operand), last=False))
+    low = np.maximum(low, matches.extreme(slots(a for a, b in whole if b == operand), last=True) + 1)
+    high = np.minimum(high, matches.extreme(slots(b for a, b in whole if a == operand), last=False))
     first = stream.rank(operand, low)
     last = np.maximum(stream.rank(operand, np.maximum(high, low)), first)
     # The first event of an operand has none before it.
@@ -95,8 +79,8 @@ def _none_can_be_added(joiner: Joiner, matches: Collected, operand: int) -> Bool
         rows += start
         events = members[at]
         for left, right in meeting:
-            before = extreme(matches, slots(left), last=True)[rows]
-            behind = extreme(matches, slots(right), last=False)[rows]
+            before = matches.extreme(slots(left), last=True)[rows]
+            behind = matches.extreme(slots(right), last=False)[rows]
             if operand in left:
                 before = np.maximum(before, events)
             else:
@@ -149,17 +133,7 @@ def _events_of(
     """(place in `rows`, event, event) of all events that some slots have in some matches; or of each but the last and
     the one behind it.
     """
-    places, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for slot in slots:
-        if slot in matches.ones:
-            places.append(np.arange(len(rows), dtype=np.int64))
-            found.append(matches.ones[slot][rows])
-        else:
-            offsets, events = matches.lists[slot]
-            inside, at = expanded(offsets[rows], offsets[rows + 1])
-            places.append(inside)
-            found.append(events[at])
-    place, event = np.concatenate(places), np.concatenate(found)
+    place, event = matches.events_of(slots, rows)
     if not neighbours:
         return place, event, event
     order = np.lexsort((event, place))
