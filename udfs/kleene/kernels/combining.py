@@ -75,53 +75,13 @@ def listed(matches: Collected, picks: Mapping[int, Pick], positions: IntArray, l
         rows = np.repeat(np.arange(len(begun)), ways).astype(np.int64)
         chosen = {other: sliced(*taken, rows) for other, taken in chosen.items()}
         low, high = offsets[begun], offsets[begun + 1]
-        if pick.least == pick.most:
-            taken = _combinations(low, high, events, pick.least, ways, positions)
-            chosen[slot] = np.arange(len(taken) + 1, dtype=np.int64) * pick.least, taken.ravel()
-        else:
-            greatest = int(max(lengths, default=0)) if pick.most is None else pick.most
-            chosen[slot] = _choices(low, high, events, pick.least, greatest, pick.last, ways, positions)
+        greatest = int(max(lengths, default=0)) if pick.most is None else pick.most
+        chosen[slot] = _choices(low, high, events, pick.least, greatest, pick.last, ways, positions)
         begun = begun[rows]
     # The list that a pick chooses from is as long as its part: it is never copied for each of its combinations.
     lists = {slot: sliced(*found, begun) for slot, found in matches.lists.items() if slot not in picks}
     lists |= chosen
     return Collected(matches.part[begun], {slot: events[begun] for slot, events in matches.ones.items()}, lists)
-
-
-@njit(cache=True)
-def _combinations(
-    low: IntArray, high: IntArray, events: IntArray, size: int, ways: IntArray, positions: IntArray
-) -> IntArray:
-    """int64[sum of ways, size]: the first combinations of each list, in the order of their positions."""
-    found = np.empty((ways.sum(), size), np.int64)
-    places = np.empty(size, np.int64)
-    row = 0
-    for number in range(len(ways)):
-        begin, length = low[number], high[number] - low[number]
-        if ways[number] == 0:
-            continue
-        # A late event has a lower position than events before it: then places do not rise with positions.
-        order = np.argsort(positions[events[begin : begin + length]])
-        rank = np.empty(length, np.int64)
-        rank[order] = np.arange(length)
-        late = bool((order[1:] < order[:-1]).any())
-        for at in range(size):
-            places[at] = _next_place(order, late, places[at - 1] if at else -1, -1, length - size + at)
-        for _ in range(ways[number]):
-            for at in range(size):
-                found[row, at] = events[begin + places[at]]
-            row += 1
-            at, place = size, -1
-            while place < 0 and at > 0:
-                at -= 1
-                before = places[at - 1] if at else -1
-                place = _next_place(order, late, before, rank[places[at]], length - size + at)
-            if place < 0:
-                break
-            places[at] = place
-            for behind in range(at + 1, size):
-                places[behind] = _next_place(order, late, places[behind - 1], -1, length - size + behind)
-    return found
 
 
 @njit(cache=True)
@@ -141,10 +101,14 @@ def _choices(
     That is the order of a walk through the tree of choices, in which each one leads to those with one event more: it
     is met on the way down, and left on the way back.
     """
-    offsets, found = np.zeros(ways.sum() + 1, np.int64), np.empty(1024, np.int64)
+    # Where all have as many events, that is the room that they need.
+    offsets, found = np.zeros(ways.sum() + 1, np.int64), np.empty(max(1024, ways.sum() * least), np.int64)
     row, used = 0, 0
     for number in range(len(ways)):
         begin, length = low[number], high[number] - low[number]
+        if ways[number] == 0:
+            continue
+        # A late event has a lower position than events before it: then places do not rise with positions.
         order = np.argsort(positions[events[begin : begin + length]])
         rank = np.empty(length, np.int64)
         rank[order] = np.arange(length)
@@ -182,7 +146,7 @@ def _choices(
                 places[size] = place
                 size += 1
                 entering = True
-    return offsets, found[:used].copy()
+    return offsets, found if used == len(found) else found[:used].copy()
 
 
 @subkernel
