@@ -7,7 +7,7 @@ are columns, the tokens say where navigation, aggregates, MATCH_NUMBER and CLASS
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import sqlglot
@@ -433,30 +433,16 @@ class FormulaReader:
             self.fail(f"{name} takes an expression and an offset, as in {name}(price, 2)", span)
         offset = self.offset(name, arguments[1]) if len(arguments) == 2 else int(name in PHYSICAL)
         argument = arguments[0]
-        if name in LOGICAL:
-            inner = self.formula(argument)
-            variable = self.variable_of(name, [inner], span)
-            if not any(isinstance(term, (ColumnTerm, ClassifierTerm)) for term in inner.terms):
-                self.fail(f"{name} needs a column, as in {name}(price)", span)
-            return NavigationTerm(span, name, offset, 0, semantics, inner, variable)
+        physical = name in PHYSICAL
         shift = -offset if name == "PREV" else offset
-        end = self.call_end(argument, 0)
         inner_word = argument[1].word if argument[0].word in _SEMANTICS and len(argument) > 1 else argument[0].word
-        if end == len(argument) and inner_word in LOGICAL:
+        if physical and inner_word in LOGICAL and self.call_end(argument, 0) == len(argument):
             logical = self.call(argument)
             assert isinstance(logical, NavigationTerm)
-            return NavigationTerm(
-                span,
-                logical.function,
-                logical.offset,
-                shift,
-                logical.semantics,
-                logical.argument,
-                logical.variable,
-            )
+            return replace(logical, span=span, shift=shift)
         inner = self.formula(argument)
         nested = next((term for term in inner.terms if isinstance(term, NavigationTerm)), None)
-        if nested is not None:
+        if physical and nested is not None:
             self.fail(
                 f"{name} takes {nested.function} as its whole argument: write {name}({nested.function}(v.x + 1), 2)",
                 nested.span,
@@ -464,7 +450,9 @@ class FormulaReader:
         variable = self.variable_of(name, [inner], span)
         if not any(isinstance(term, (ColumnTerm, ClassifierTerm)) for term in inner.terms):
             self.fail(f"{name} needs a column, as in {name}(price)", span)
-        return NavigationTerm(span, "LAST", 0, shift, semantics, inner, variable)
+        if physical:
+            return NavigationTerm(span, "LAST", 0, shift, semantics, inner, variable)
+        return NavigationTerm(span, name, offset, 0, semantics, inner, variable)
 
     def offset(self, name: str, tokens: Sequence[Token]) -> int:
         """The offset of a navigation: a whole number that is written out."""
