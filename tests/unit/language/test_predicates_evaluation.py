@@ -294,7 +294,6 @@ def test_a_parameter_takes_the_type_that_its_place_asks_for(
         return column([table[reference.column]], types[reference.column])
 
     assert bool(np.all(evaluate(bind(read, scope), resolve).true)) is expected
-    assert bool(np.all(evaluate(read, resolve, parameters).true)) is expected
 
 
 def test_a_whole_match_equality_is_the_engines_to_judge() -> None:

@@ -7,7 +7,7 @@ for many rows is computed with `evaluate`. Conjuncts of two forms are not evalua
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -24,12 +24,11 @@ from patternlake.udfs.language.predicate.expressions import (
     Field,
     Variable,
     join_parts,
-    parameter,
     to_sql,
 )
 from patternlake.udfs.language.predicate.inference import typed_predicate
 from patternlake.udfs.language.predicate.references import Reference
-from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, bound, column_type, map_nodes
+from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, bound, column_type
 from patternlake.udfs.language.query.tree import Query, Span
 
 
@@ -183,7 +182,6 @@ def read_where(query: Query, scope: Scope) -> Predicate | None:
 def evaluate(
     predicate: Predicate,
     resolve: Callable[[Reference], Column],
-    parameters: Mapping[str, str | None] | None = None,
 ) -> Truth:
     """Truth of a predicate for many rows at once.
 
@@ -193,8 +191,6 @@ def evaluate(
         Best bound, so that names and types are known to be right.
     resolve
         The column behind a reference; called once per distinct reference. Shapes must broadcast.
-    parameters
-        Only for a predicate that was not bound: values of bare names that are parameters.
 
     Returns
     -------
@@ -207,7 +203,6 @@ def evaluate(
         If types do not fit (after `bind` with the same types they do), or if the predicate holds ``[attr]`` or
         ``$x``: evaluate its `ordinary` conjuncts.
     """
-    predicate = _given(predicate, parameters)
     try:
         return evaluate_predicate(predicate.root, predicate.references, resolve)
     except TypeMismatchError as mismatch:
@@ -246,20 +241,6 @@ def _join(root: Expression) -> Join | None:
         ):
             return Join(reference, name)
     return None
-
-
-def _given(predicate: Predicate, parameters: Mapping[str, str | None] | None) -> Predicate:
-    if not parameters:
-        return predicate
-    values = dict(parameters)
-
-    def one(part: Field) -> Expression:
-        reference = part.reference
-        if reference.operand is None and reference.ordinal is None and reference.column in values:
-            return parameter(reference.column, values[reference.column], part.span)
-        return part
-
-    return Predicate(map_nodes(predicate.root, one), predicate.text)
 
 
 __all__ = [
