@@ -192,9 +192,7 @@ class _Builder:
             "events": self.total,
             "segments": self.segments,
             "expected_events": self.expected_events,
-            "plans": [
-                {"from_segment": plan.from_segment, "sizing": asdict(plan.sizing)} for plan in self.plans
-            ],
+            "plans": [{"from_segment": plan.from_segment, "sizing": asdict(plan.sizing)} for plan in self.plans],
             "sparse": {"segments": self.sparse.segments, "most": list(self.sparse.most)},
             "bytes": self._bytes(),
         }
@@ -319,9 +317,7 @@ def _expect_events(configuration: SketchConfiguration, before: int | None, event
 
 
 def _state(last: Publication) -> tuple[list[Plan], int]:
-    plans = [
-        Plan(entry["from_segment"], Sizing.of(entry["sizing"])) for entry in last.state["plans"]
-    ]
+    plans = [Plan(entry["from_segment"], Sizing.of(entry["sizing"])) for entry in last.state["plans"]]
     return plans, int(last.state["expected_events"])
 
 

@@ -117,11 +117,8 @@ def rows_gained(request: SketchRequest, hits: Hits, name: int, claims: pa.Table,
 def _with_nodes(hits: Hits, claims: pa.Table) -> Hits:
     """Nodes of one key with some more, which claim nothing, by position."""
     nothing = np.zeros((claims.num_rows, hits.present.shape[1]))
-    more = Hits(
-        *(claims[name].to_numpy() for name in ("pos_lo", "pos_hi", "time_lo", "time_hi")),
-        level=claims["level"].to_numpy().astype(np.int8),
-        present=nothing.astype(np.bool_),
-        fp=nothing,
-    )
+    places = {name: claims[name].to_numpy() for name in ("pos_lo", "pos_hi", "time_lo", "time_hi")}
+    level = claims["level"].to_numpy().astype(np.int8)
+    more = Hits(**places, level=level, present=nothing.astype(np.bool_), fp=nothing)
     every = joined(hits, more)
     return every.take(np.argsort(every.pos_lo, kind="stable"))

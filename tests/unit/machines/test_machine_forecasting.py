@@ -61,9 +61,7 @@ def test_forecasts_are_the_worked_ones(case: Foreseen) -> None:
     run = Run([case.trained.subscription.text])
     run.take(case.trained.events)
     asked = compiled(case.trained.subscription.text)
-    within = probability(
-        trained(asked, run.counts(0), len(case.within)), reached(asked, case.bound.split())
-    )
+    within = probability(trained(asked, run.counts(0), len(case.within)), reached(asked, case.bound.split()))
     assert within[1:] == pytest.approx(case.within)
 
 
@@ -179,9 +177,7 @@ def test_what_waits_on_beside_its_copy_is_followed_too() -> None:
 def test_what_a_longer_alternative_binds_bears_on_what_goes_on_beside_its_copy() -> None:
     # N1 is reached by a, and later by b and c. Where c is bound, f comes in time for the first choice or e for the
     # second, so an instance at N2 may still do what its copy with an earlier e cannot.
-    asked = compiled(
-        "(a | (b ; c)) ; d ; e ; f @(t(f) - t(c) < 9 SEC) @(t(f) - t(d) > 4 SEC OR t(e) - t(d) > 9 SEC)"
-    )
+    asked = compiled("(a | (b ; c)) ; d ; e ; f @(t(f) - t(c) < 9 SEC) @(t(f) - t(d) > 4 SEC OR t(e) - t(d) > 9 SEC)")
     assert (CompositeState(2), CompositeState(3)) in find_uncovered(asked)
 
 

@@ -125,6 +125,16 @@ class Matches:
         return self.source.times[self.last_events]
 
     @property
+    def event_offsets(self) -> IntArray:
+        """int64[r + 1]: match i has the events ``event_offsets[i]:event_offsets[i + 1]``, in order."""
+        return self.rows.offsets
+
+    @property
+    def bound_operands(self) -> SmallArray:
+        """int8[b]: the number of the operand that takes each of these."""
+        return self.rows.operands
+
+    @property
     def bound_positions(self) -> IntArray:
         """int64[b]: the position of each of the rows' events."""
         return self.source.positions[self.rows.events]
