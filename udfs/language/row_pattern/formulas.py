@@ -31,6 +31,8 @@ _STATEMENTS = {
     *("TABLESAMPLE", "UNION", "USING"),
 }
 """Words that sqlglot takes for statements, and that name a column or a variable here; their place says which."""
+_PARTS = {"ANY", "ELSE", "FOR", "FROM", "ON", "THEN", "WHEN"}
+"""Words that it takes for parts of an expression or a statement, and that name a variable here in front of a dot."""
 _READ_BY_NAME = {
     *("ABS", "ARRAY_CONTAINS", "ARRAY_SIZE", "COALESCE", "DATE", "DATEDIFF", "DATE_DIFF", "GREATEST", "IF", "IFNULL"),
     *("LEAST", "LENGTH", "LOWER", "NULLIF", "NVL", "SIZE", "STRUCT", "UPPER", "YEAR"),
@@ -271,8 +273,7 @@ class FormulaReader:
         masked = list(self.text[span.start : span.end])
         for at, token in enumerate(tokens):
             behind = _sign(tokens, at + 1)
-            of_variable = behind == "." and token.word and self.variable_called(token.name) is not None
-            if of_variable or (token.word in _STATEMENTS and behind != "("):
+            if (token.word in _PARTS and behind == ".") or (token.word in _STATEMENTS and behind != "("):
                 masked[token.start - span.start : token.end - span.start] = "n" * len(token.text)
         for start, term in calls.items():
             masked[start - span.start : term.span.end - span.start] = _MASK.ljust(term.span.end - start)
