@@ -26,11 +26,7 @@ REFUSED = [
     ("A ; 'B C' WHERE 'B C'.x > 1", "'B C'^.^x", "of an operand with other characters `a b`.x"),
     ("A ; B+ MEASURES B[2].x AS q", "MEASURES ^B^[2]", "a measure takes FIRST(B.x) or LAST(B.x, 1)"),
     ("A ; B MEASURES /* todo */ AS q", "MEASURES ^/* todo */^ AS", "expected an expression here"),
-    (
-        "A ; big DEFINE big AS big.x > 5",
-        "AS ^big.x^",
-        ("A ; big DEFINE big AS big.x > 5", "AS ^big.x^", "one event, whose columns stand bare: write x, not big.x"),
-    ),
+    ("A ; big DEFINE big AS big.x > 5", "AS ^big.x^", "one event, whose columns stand bare: write x, not big.x"),
     ("A ; B PARTITION BY plane", "PARTITION BY ^plane^", "plane"),
     ("A ; A WHERE A.x > 1", "^A.x^", "several operands"),
     ("A ; B WHERE B.x > B[i-1].x", "^B.x > B[i-1].x^", "B takes one event"),
