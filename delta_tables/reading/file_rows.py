@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,6 @@ from patternlake.delta_tables.reading.state_reader import Condition
 from patternlake.delta_tables.schema.layout import Part, lies_by_key
 from patternlake.udfs.record_batches import in_schema
 
-if TYPE_CHECKING:
-    from patternlake.delta_tables.reading.direct_reader import DirectReader
-
 _TOLD = ("path", "size_bytes", "num_records")
 OF_PARTITION = "partition."
 """What the names of partition columns begin with in what delta-rs tells of files."""
@@ -24,6 +21,26 @@ _MOST_APART = 0.8
 """Of a file whose rows lie in no more than this part of its row groups, these are read, and not all of it."""
 _MOST_VALUES = 64
 """Of a condition with more values it is not kept which rows satisfy it: it will hardly come again."""
+
+
+class ColumnReader(Protocol):
+    """Reads columns of the files of tables."""
+
+    def columns(
+        self, table: str, file: Mapping[str, Any], columns: Sequence[str], schema: pa.Schema, part: Part | None
+    ) -> dict[str, pa.ChunkedArray]:
+        """Return columns of a file."""
+
+    def count(self, table: str, file: Mapping[str, Any], part: Part | None) -> int:
+        """Return how many rows a file has."""
+
+    def row_groups(self, table: str, file: Mapping[str, Any]) -> pa.Table | None:
+        """Return what `describe_groups` tells of a file by key; None where all of its rows are in memory."""
+
+    def judged(
+        self, table: str, path: str, part: Part | None, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
+    ) -> NDArray[np.bool_]:
+        """Return which rows of a file satisfy a condition, judged where that is not known yet."""
 
 
 class FileColumns:
@@ -40,7 +57,7 @@ class FileColumns:
     """
 
     def __init__(
-        self, reader: DirectReader, table: str, file: Mapping[str, Any], schema: pa.Schema, part: Part | None = None
+        self, reader: ColumnReader, table: str, file: Mapping[str, Any], schema: pa.Schema, part: Part | None = None
     ) -> None:
         self._reader, self._table, self._file, self._schema = reader, table, file, schema
         self._part = part
