@@ -41,12 +41,12 @@ def by_match_pattern(text: str, rows: list[naive.Row], policy: str, after_match:
     taken = events_for_kleene([events], {"x": "double"}, pattern.names)
     found = match_pattern(pattern, taken, policy=policy, after_match=after_match)
     place = {number: at for at, number in enumerate(pattern.positive)}
-    ends = found.rows.offsets
+    ends = found.event_offsets
     return [
         [
             (position, place[operand])
             for position, operand in zip(
-                found.bound_positions[low:high].tolist(), found.rows.operands[low:high].tolist(), strict=True
+                found.bound_positions[low:high].tolist(), found.bound_operands[low:high].tolist(), strict=True
             )
         ]
         for low, high in pairwise(ends.tolist())

@@ -238,23 +238,23 @@ class _Bound:
 
     def __init__(self, pattern: KleenePattern, matches: Matches, events: Events) -> None:
         self.pattern, self.matches, self.events = pattern, matches, events
-        self.match = np.repeat(np.arange(len(matches)), np.diff(matches.rows.offsets))
+        self.match = np.repeat(np.arange(len(matches)), np.diff(matches.event_offsets))
 
     def extreme(self, operands: Collection[int], *, last: bool) -> IntArray:
         """int64[r]: the last, or first, event of some operands; -1, or `NEVER`, where there is none."""
-        own = np.isin(self.matches.rows.operands, list(operands))
+        own = np.isin(self.matches.bound_operands, list(operands))
         found = np.full(len(self.matches), -1 if last else NEVER, np.int64)
         (np.maximum if last else np.minimum).at(found, self.match[own], self.matches.rows.events[own])
         return found
 
     def counts(self, operand: int) -> IntArray:
         """int64[r]: how many events an operand has."""
-        return np.bincount(self.match[self.matches.rows.operands == operand], minlength=len(self.matches))
+        return np.bincount(self.match[self.matches.bound_operands == operand], minlength=len(self.matches))
 
     def ranks(self, tried: Sequence[int]) -> IntArray:
         """int64[r]: of the ways that may have given each match, by its operands, when the last one is tried."""
-        operands = self.matches.rows.operands.astype(np.uint64)
-        taken = np.bitwise_or.reduceat(np.left_shift(np.uint64(1), operands), self.matches.rows.offsets[:-1])
+        operands = self.matches.bound_operands.astype(np.uint64)
+        taken = np.bitwise_or.reduceat(np.left_shift(np.uint64(1), operands), self.matches.event_offsets[:-1])
         kinds, kind = np.unique(taken, return_inverse=True)
         last = np.zeros(len(kinds), np.int64)
         for way, rank in zip(self.pattern.ways, tried, strict=True):
@@ -269,7 +269,7 @@ class _Bound:
         fits = np.ones(len(matches), np.bool_)
         if len(pattern.linearizations) == 1:
             return fits
-        fits[self.match[~np.isin(matches.rows.operands, list(linearization.operands))]] = False
+        fits[self.match[~np.isin(matches.bound_operands, list(linearization.operands))]] = False
         for operand in linearization.operands:
             if pattern.operands[operand].always:
                 fits &= self.extreme((operand,), last=False) < NEVER

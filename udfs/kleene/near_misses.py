@@ -75,10 +75,10 @@ class Begun:
         settled = moment.settled(events)
         if policy == "skip_till_any":
             # An operand behind the first may take another event.
-            at = np.flatnonzero(np.diff(self.matches.rows.offsets) == 1)
+            at = np.flatnonzero(np.diff(self.matches.event_offsets) == 1)
             if len(pattern.linearizations) == 1:
                 (order,) = pattern.linearizations
-                next_ = awaits_next(pattern, order, self.matches.rows.operands[at], self.missing[at])
+                next_ = awaits_next(pattern, order, self.matches.bound_operands[at], self.missing[at])
                 over[at] |= next_ & is_followed(events, settled, first[at])
         else:
             ways = OpenWays(pattern, events, settled, strict=policy == "strict")

@@ -92,7 +92,7 @@ def answer_rows(
     answer = pa.Table.from_arrays(columns, schema=ROWS)
     if measures is None:
         return answer
-    found = measure_columns(measures, rows, matches.rows.offsets, matches.rows.events, matches.rows.operands)
+    found = measure_columns(measures, rows, matches.event_offsets, matches.rows.events, matches.bound_operands)
     return with_columns(answer, found)
 
 
@@ -140,15 +140,15 @@ def match_rows(
     -------
     Rows of `MATCHES`.
     """
-    runs = pa.array(matches.rows.offsets.astype(np.int32))
+    runs = pa.array(matches.event_offsets.astype(np.int32))
     columns = [
         parts.take(pa.array(matches.key)).cast(MATCHES.field("part").type),
         *_extent(matches),
         pa.ListArray.from_arrays(runs, pa.array(matches.bound_positions)),
-        pa.ListArray.from_arrays(runs, pa.array(matches.rows.operands.astype(np.int32))),
+        pa.ListArray.from_arrays(runs, pa.array(matches.bound_operands.astype(np.int32))),
         _bindings(matches),
         pa.array(final),
-        kept_texts(measures, rows, matches.rows.offsets, matches.rows.events),
+        kept_texts(measures, rows, matches.event_offsets, matches.rows.events),
     ]
     return pa.Table.from_arrays(columns, schema=MATCHES)
 
