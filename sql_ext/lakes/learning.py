@@ -58,7 +58,8 @@ class Learned:
     def look(self, reader: StateReader, *, at_once: bool = False) -> None:
         """Look whether a job has written, if that is some time ago or is to be known at once.
 
-        Where it takes a job of Spark's, another thread does it.
+        Where it takes a job of Spark's, another thread does it, for whose end the process waits before its own: Python
+        aborts where it ends while Arrow hands on what Spark sends.
         """
         now = time.monotonic()
         if now < self._look_at and not at_once:
@@ -68,7 +69,7 @@ class Learned:
             self._read(reader)
         else:
             self._look_at = now + LOOKS_THROUGH_SPARK
-            threading.Thread(target=self._read, args=(reader,), name="patternlake-learning", daemon=True).start()
+            threading.Thread(target=self._read, args=(reader,), name="patternlake-learning", daemon=False).start()
 
     def seen(self, stream: int) -> Seen:
         """What is known of the conditions of a stream, by its number."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -233,3 +235,26 @@ def test_tasks_gather_and_the_driver_takes(lake: Lake) -> None:
     gone = [("/nowhere", STREAM, {RISING: (1000, 1)})]
     assert in_driver.addInPlace([], [*told, *gone]) == []
     assert share(one) == pytest.approx(0.02, rel=1e-6)
+
+
+LOOKING = """
+import threading
+import time
+from patternlake.sql_ext.lakes.learning import Learned
+
+class ThroughSpark:
+    def identity(self, name):
+        time.sleep(1)
+        print("looked", flush=True)
+
+# Calls are planned in threads whose end nobody waits for.
+planning = threading.Thread(target=Learned("lake").look, args=(ThroughSpark(),), daemon=True)
+planning.start()
+planning.join()
+print("ending", flush=True)
+"""
+
+
+def test_a_process_ends_behind_what_it_looks_for_beside_the_calls() -> None:
+    ended = subprocess.run([sys.executable, "-c", LOOKING], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout.split()) == (0, ["ending", "looked"]), ended.stderr
