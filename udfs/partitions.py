@@ -64,10 +64,10 @@ def portions_by_partition(values: pa.Array, count: int) -> IntArray:
     width = len(values[0]) if len(values) else 0
     if width == 1:
         (column,) = columns_of_lists(values, 1)
-        begins = _begins_of_runs(column)
-        if 2 * len(begins) < len(values):  # As in files by key.
-            portions = portions_by_partition(values.take(pa.array(begins)), count)
-            return np.repeat(portions, np.diff(begins, append=len(values)))
+        runs = _runs(column)
+        if runs is not None:
+            begins, counts = runs
+            return np.repeat(portions_by_partition(values.take(pa.array(begins)), count), counts)
     hashes = np.zeros(len(values), np.uint64)
     for column in columns_of_lists(values, width):
         words = column.dictionary_encode()
@@ -110,12 +110,16 @@ def by_portion(rows: pa.Table, portions: IntArray) -> list[tuple[int, pa.Table]]
 
 
 def lists_of(columns: Sequence[pa.Array], count: int) -> pa.ListArray:
-    """Columns of `count` texts each as one list for each row."""
+    """Columns of `count` texts each as one list for each row; of one column, numbers of a dictionary stay such."""
     width = len(columns)
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * width)
+    if width == 1:
+        coded = pa.types.is_dictionary(columns[0].type)
+        return pa.ListArray.from_arrays(offsets, columns[0] if coded else columns[0].cast(pa.string()))
     flat = pa.concat_arrays([pa.array([], pa.string()), *(column.cast(pa.string()) for column in columns)])
     if width > 1:
         flat = flat.take(pa.array(np.arange(count * width).reshape(width, count).T.ravel()))
-    return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * width), flat)
+    return pa.ListArray.from_arrays(offsets, flat)
 
 
 def columns_of_lists(lists: pa.Array, width: int) -> list[pa.Array]:
@@ -161,24 +165,35 @@ def _first_places(codes: IntArray) -> IntArray:
 
 def number_values(values: pa.Array) -> tuple[IntArray, list[str | None]]:
     """As `number_partitions`, of one column; the distinct values alone are sorted."""
-    begins = _begins_of_runs(values)
-    if 2 * len(begins) < len(values):  # As in files by key: a value is looked up once for each run.
+    runs = _runs(values)
+    if runs is not None:  # A value is looked up once for each run.
+        begins, counts = runs
         codes, shown = number_values(values.take(pa.array(begins)))
-        return np.repeat(codes, np.diff(begins, append=len(values))), shown
+        return np.repeat(codes, counts), shown
     words = values.dictionary_encode()
-    order = pc.sort_indices(words.dictionary)  # by bytes of UTF-8, which is the order of code points
-    null = words.null_count > 0
-    rank = np.zeros(len(order) + 1, np.int64)
-    rank[order.to_numpy()] = np.arange(len(order)) + null
-    codes = rank[words.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
-    return codes, [*([None] if null else []), *words.dictionary.take(order).to_pylist()]
+    places = words.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    # Values may have been given as numbers of a dictionary, of which some are of rows that were left out.
+    occurs = np.zeros(len(words.dictionary) + 1, np.bool_)
+    occurs[places] = True
+    order = pc.sort_indices(words.dictionary).to_numpy()  # by bytes of UTF-8, which is the order of code points
+    order = order[occurs[order]]
+    null = bool(occurs[-1])
+    rank = np.zeros(len(occurs), np.int64)
+    rank[order] = np.arange(len(order)) + null
+    return rank[places], [*([None] if null else []), *words.dictionary.take(pa.array(order)).to_pylist()]
 
 
-def _begins_of_runs(values: pa.Array) -> IntArray:
-    """Where another value begins than the one before; each NULL is a run of its own."""
-    begins = np.ones(len(values), np.bool_)
-    begins[1:] = pc.fill_null(pc.not_equal(values[1:], values[:-1]), True).to_numpy(zero_copy_only=False)
-    return np.flatnonzero(begins)
+def _runs(values: pa.Array) -> tuple[IntArray, IntArray] | None:
+    """Where another value begins than the one before, each NULL for itself, and how many are alike from there.
+
+    None where hardly any are, as they are in files by key; and of numbers of a dictionary, which are looked up as such.
+    """
+    if pa.types.is_dictionary(values.type):
+        return None
+    changes = np.ones(len(values), np.bool_)
+    changes[1:] = pc.fill_null(pc.not_equal(values[1:], values[:-1]), True).to_numpy(zero_copy_only=False)
+    begins = np.flatnonzero(changes)
+    return (begins, np.diff(begins, append=len(values))) if 2 * len(begins) < len(values) else None
 
 
 def distinct_partitions(values: pa.Array) -> tuple[IntArray, pa.ListArray]:
@@ -263,7 +278,7 @@ def _codes(values: pa.Array, width: int) -> Iterator[IntArray]:
 
 def partition_texts(values: pa.Array) -> pa.Array:
     """What is shown of each of n lists of texts: its value, several joined by a comma, NULL for none."""
-    flat = pc.list_flatten(values)
+    flat = pc.list_flatten(values).cast(pa.string())
     count = pc.list_value_length(values).to_numpy(zero_copy_only=False)
     offsets = np.append(0, np.cumsum(count)).astype(np.int32)
     joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), flat.fill_null("NULL")), ",")

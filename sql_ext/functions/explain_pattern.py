@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.gathering.event_ranks import dealing_of
 from patternlake.delta_tables.gathering.pattern_sources import events_of
+from patternlake.delta_tables.schema.layout import KEY
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
 from patternlake.sql_ext.answering.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.calls.declaring import table_function
@@ -95,7 +96,7 @@ def _match_observed(
     reads = check(whole=True)
     request, apart = reads.request, lake.apart()
     pattern = request.pattern
-    gathered = events_of(pattern, conditions(reads, arguments), request.types, request.key, coded=("name",))
+    gathered = events_of(pattern, conditions(reads, arguments), request.types, request.key, coded=("name", KEY))
 
     def here(rows: list[pa.Table]) -> pa.Table | None:
         if not pattern.partition and rows[0].num_rows > WHOLE_EVENTS:

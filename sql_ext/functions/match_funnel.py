@@ -25,7 +25,7 @@ from patternlake.sql_ext.calls.declaring import Int32, table_function
 from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.funnels.request import DEFAULT_MODE, DEFAULT_NEXT, FunnelRequest, check_request
-from patternlake.udfs.funnels.result import merge
+from patternlake.udfs.funnels.result import PARTS, merge
 from patternlake.udfs.funnels.task import parts_of_partitions
 from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.record_batches import columns_of
@@ -33,15 +33,13 @@ from patternlake.udfs.requests import PartitionReads
 
 Work = Callable[[FunnelRequest, Mapping[str, pa.Array]], pa.Table]
 """From a request and the events of some partitions to rows."""
-_PARTS = (
-    "group STRING, step INT, reached BIGINT, gaps ARRAY<BIGINT>, next_names ARRAY<STRING>, next_counts ARRAY<BIGINT>"
-)
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     reads, told = reads_of(lake, arguments)
     gathered, dealt = gather_partitions(reads, arguments, parts_of_partitions)
-    rows = answer_in_parts(lake, gathered, dealt, partial(merge, reads.request), _PARTS, schema_of(COLUMNS))
+    none, merging = PARTS.empty_table(), partial(merge, reads.request)
+    rows = answer_in_parts(lake, gathered, dealt, merging, none, schema_of(COLUMNS))
     reached = rows.filter(pc.field("reached") > 0) if isinstance(rows, pa.Table) else rows
     told |= tell_unseen_key(lake, stream_key(reads, arguments), reads.events, reached)
     return Answer(rows, lasting=not told)
@@ -67,7 +65,7 @@ def gather_partitions(
     request, portions = reads.request, reads.portions
     where = event_conditions(reads.events, from_time=arguments["from_time"], to_time=arguments["to_time"])
     columns = request.query.event_columns(request.by, request.types)
-    gathered = Gather("events", columns, tuple(where), request.query.partition, arguments["key"], coded=("name",))
+    gathered = Gather("events", columns, tuple(where), request.query.partition, arguments["key"], coded=("name", KEY))
     return gathered, Dealt([ByPartition(portions)], portions, lambda _, rows: [work(request, columns_of(rows[0]))])
 
 

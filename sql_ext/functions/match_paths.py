@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.gathering.gather import Gather
+from patternlake.delta_tables.schema.layout import KEY
 from patternlake.sql_ext.answering.answers import Dealt, answer_in_parts
 from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.stream_facts import facts_of
@@ -25,11 +26,9 @@ from patternlake.udfs.paths.request import (
     DEFAULT_TOP,
     check_request,
 )
-from patternlake.udfs.paths.result import merge
+from patternlake.udfs.paths.result import PARTS, merge
 from patternlake.udfs.paths.task import parts_of_partitions
 from patternlake.udfs.record_batches import columns_of
-
-_PARTS = "group STRING, path ARRAY<INT>, partitions BIGINT, micros ARRAY<BIGINT>"
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
@@ -40,13 +39,14 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     told = request.around is not None and tell_unseen(lake, [request.around], counts)
     where = event_conditions(reads.events, from_time=arguments["from_time"], to_time=arguments["to_time"])
     columns = request.event_columns
-    gathered = Gather("events", columns, tuple(where), request.partition, arguments["key"], coded=("name",))
+    gathered = Gather("events", columns, tuple(where), request.partition, arguments["key"], coded=("name", KEY))
 
     def parts(_: int, rows: list[pa.Table]) -> list[pa.Table]:
         return [parts_of_partitions(request, columns_of(rows[0]))]
 
     dealt = Dealt([ByPartition(reads.portions)], reads.portions, parts)
-    rows = answer_in_parts(lake, gathered, dealt, partial(merge, request), _PARTS, schema_of(COLUMNS))
+    none, merging = PARTS.empty_table(), partial(merge, request)
+    rows = answer_in_parts(lake, gathered, dealt, merging, none, schema_of(COLUMNS))
     told |= tell_unseen_key(lake, arguments["key"], reads.events, rows)
     return Answer(rows, lasting=not told)
 

@@ -82,7 +82,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
             "matches, overlapping ones too; policy => 'skip_till_next' goes on where after_match says"
         )
     told = tell_unseen(lake, request.pattern.asked_names, facts.counts) or idle
-    events = events_of(request.pattern, where, request.types, request.key, coded=("name",))
+    events = events_of(request.pattern, where, request.types, request.key, coded=("name", KEY))
     gathered = replace(events, sparse=_are_few(reads.names_read, facts.counts))
     if not request.partial:
         gathered = around_anchors(lake, request.pattern, gathered, facts.counts)

@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from patternlake.udfs.ordering import order_in_partitions
 from patternlake.udfs.partitions import (
     first_rows,
+    lists_of,
     number_partitions,
     number_values,
     order_of,
+    partition_texts,
+    portions_by_partition,
     same_partitions,
     up_to_last_value,
 )
@@ -35,6 +38,16 @@ def test_without_columns_all_is_one_partition() -> None:
 def test_partitions_are_numbered_by_what_is_shown_of_them_null_first() -> None:
     numbers, shown = number_partitions(pa.array([["b"], [None], ["a"], ["b"]], TEXTS))
     assert (numbers.tolist(), shown) == ([2, 0, 1, 2], [None, "a", "b"])
+
+
+def test_of_numbers_of_a_dictionary_only_the_values_that_rows_have_are_partitions() -> None:
+    texts = ["c", "b", None, "b", "a", "c"]
+    rows = pa.table({"part": lists_of([pa.array(texts).dictionary_encode()], len(texts))})
+    part = rows.filter(pa.array([False, True, True, True, True, False]))["part"].combine_chunks()
+    numbers, shown = number_partitions(part)
+    assert (numbers.tolist(), shown) == ([2, 0, 2, 1], [None, "a", "b"])
+    assert partition_texts(part).to_pylist() == texts[1:-1]
+    assert portions_by_partition(part, 8).tolist() == portions_by_partition(part.cast(TEXTS), 8).tolist()
 
 
 @given(st.lists(st.tuples(st.sampled_from([None, "", "a", "b", "\0"]), st.integers(1, 4)), max_size=12))
