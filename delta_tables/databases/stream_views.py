@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PROPERTY = "patternlake.stream"
-_NAME = re.compile(r"\w+")
+_NAME = re.compile(r"\w+", re.ASCII)
 """What Spark's catalog takes for the name of a view."""
 
 

@@ -182,7 +182,7 @@ def check(
     with report_failures(verbose):
         configuration = Configuration.load(conf)
         streams = checking.choose_streams(configuration, object)
-        with spark_for(None, verbose=verbose) as spark:
+        with spark_for(configuration if _may_read_its_own(configuration) else None, verbose=verbose) as spark:
             tell_of_stores(spark, configuration)
             for name, stream in streams.items():
                 try:
@@ -192,6 +192,19 @@ def check(
                     typer.echo(message(error), err=True)
     if failed:
         raise typer.Exit(1)
+
+
+def _may_read_its_own(configuration: Configuration) -> bool:
+    """Whether a source may be a table of the lake itself, which is there."""
+    from patternlake.delta_tables.databases.opening import refuse_no_lake
+
+    if configuration.location is None or not configuration.calls_by_name:
+        return False
+    try:
+        refuse_no_lake(configuration.location)
+    except PatternLakeError:
+        return False
+    return True
 
 
 @app.command()
@@ -274,8 +287,7 @@ def run(
             return
         NEW_LAKES.setLevel(logging.INFO)
         # Jobs need no functions; but a source that is called by a name may be the lake's own.
-        named = any(stream.source.table is not None for stream in configuration.streams.values())
-        with spark_for(configuration if named else None, create=True, verbose=verbose) as spark:
+        with spark_for(configuration if configuration.calls_by_name else None, create=True, verbose=verbose) as spark:
             # SIGTERM, from a supervisor or a container's end, is Ctrl-C here; Spark has set that up to cancel its work.
             signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
             rounds = _round(

@@ -98,6 +98,7 @@ class Configuration(Section):
     def _streams_exist(self) -> Configuration:
         self.streams.update(with_emitted(self.streams, self.subscriptions))
         checks = [
+            self._check_names(),
             self._check_sketches(),
             *map(self._check_queries, _QUERIES),
             self._check_alerts(),
@@ -111,6 +112,11 @@ class Configuration(Section):
     def subscriptions_to(self, stream: str) -> dict[str, SubscriptionConfiguration]:
         """The subscriptions to a stream, by name."""
         return {name: each for name, each in self.subscriptions.items() if each.stream == stream}
+
+    @property
+    def calls_by_name(self) -> bool:
+        """Whether a source is a table that is called by a name."""
+        return any(stream.source.table is not None for stream in self.streams.values())
 
     @property
     def watched(self) -> list[str]:
@@ -185,6 +191,14 @@ class Configuration(Section):
                     "changes with each evaluation; say above which one to tell, such as probability >= 0.3"
                 )
                 yield problem(why, "alerts", name, "where")
+
+    def _check_names(self) -> Iterator[PydanticCustomError]:
+        first: dict[str, str] = {}
+        for name in self.streams:
+            other = first.setdefault(name.lower(), name)
+            if other != name:
+                told = f"stream {shorten(other)} differs in case alone, and Spark takes both for one; give another name"
+                yield problem(told, "streams", name)
 
     def _check_places(self) -> Iterator[PydanticCustomError]:
         for name, stream in self.streams.items():

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.schema.locations import is_on_disk, path_on_disk
 from patternlake.jobs.configuration.file_patterns import alone
-from patternlake.jobs.sources.errors import first_line
+from patternlake.jobs.sources.errors import first_line, innermost
 from patternlake.jobs.sources.tables import refuse_other_than_delta
 from patternlake.jobs.sources.text_encodings import begins_as_utf16
 from patternlake.jobs.sources.text_files import chunks
@@ -128,7 +129,7 @@ def file_source(spark: SparkSession, pattern: str, format: str | None = None) ->
     kind = format or _format(pattern, [file for file, _ in files])
     schema = None
     if kind in ("csv", "json"):
-        head = next(chunks(spark, files[0][0]), b"")
+        head = _head(spark, files[0][0])
         options |= _encoding(head)
         if kind == "csv":
             # Of a letter that the end of the head cuts in two, nothing depends.
@@ -138,6 +139,13 @@ def file_source(spark: SparkSession, pattern: str, format: str | None = None) ->
     if options:
         section["options"] = options
     return FoundSource(name, section, schema, tuple(files))
+
+
+def _head(spark: SparkSession, file: str) -> bytes:
+    try:
+        return next(chunks(spark, file), b"")
+    except Py4JJavaError as error:
+        raise SourceError(f"--files: file {file} cannot be read: {innermost(error)}") from None
 
 
 def _folder(place: str) -> tuple[str, dict[str, Any]]:
@@ -203,7 +211,7 @@ def _encoding(head: bytes) -> dict[str, Any]:
 
 def _csv(text: str, file: str) -> tuple[dict[str, Any], str | None]:
     """Options of Spark's reader for a CSV file, and the schema where its first line names no columns."""
-    text = text.lstrip("\ufeff")
+    text = io.StringIO(text.lstrip("\ufeff"), newline=None).read()  # lines may end in \r alone
     if not text:
         raise SourceError(f"--files: the first file, {file}, is empty; a csv source begins with a header")
     separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
@@ -211,11 +219,16 @@ def _csv(text: str, file: str) -> tuple[dict[str, Any], str | None]:
     if re.search(_SLASHED.format(re.escape(separator)), text, re.M):
         options["escape"] = "\\"
     rows = csv.reader(io.StringIO(text), delimiter=separator)
-    names, below = ([cell.strip() for cell in next(rows, ())] for _ in range(2))
-    # A header may have empty cells and one name twice, above what is no text.
-    odd = "" in names or len({name.lower() for name in names}) < len(names)
-    if any(map(_VALUE.fullmatch, names)) or (odd and not any(map(_VALUE.fullmatch, below))):
-        return options, ", ".join(f"c{number} STRING" for number in range(1, len(names) + 1))
+    try:
+        names = [cell.strip() for cell in next(rows, ())]
+        # A header may have empty cells and one name twice, above what is no text.
+        odd = "" in names or len({name.lower() for name in names}) < len(names)
+        if any(map(_VALUE.fullmatch, names)) or (
+            odd and not any(_VALUE.fullmatch(cell.strip()) for cell in next(rows, ()))
+        ):
+            return options, ", ".join(f"c{number} STRING" for number in range(1, len(names) + 1))
+    except csv.Error as error:
+        raise SourceError(f"--files: the first lines of {file} are no CSV: {error}") from None
     return {"header": True, **options}, None
 
 

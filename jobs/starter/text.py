@@ -17,6 +17,7 @@ from patternlake.jobs.starter.found_source import FoundSource
 from patternlake.jobs.starter.guesses import Candidate, Guesses
 from patternlake.udfs.errors import PatternError
 from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.shown_text import printable
 
 FORMATS = tuple(format for format in _ALL_FORMATS if format != "delta")
 """Of files that are no table."""
@@ -67,11 +68,12 @@ class Starter:
     @property
     def question(self) -> str | None:
         """A first question: one frequent thing and then another."""
-        if len(self.names) < 2:
+        names = [name for name, _ in self.names if name.isprintable()]
+        if len(names) < 2:
             return None
-        first, second = (_operand(name) for name, _ in self.names[:2])
+        first, second = map(_operand, names[:2])
         key = " PARTITION BY key" if self.guesses.keys else ""
-        pattern = f"{first} ; {second}{key} WITHIN 1 DAY".replace("'", "''")
+        pattern = f"{first} ; {second}{key} WITHIN 1 DAY".replace("\\", "\\\\").replace("'", "''")
         stream = self.source.name.replace("'", "''")
         return f"SELECT key, first_time, last_time\nFROM match_seq('{stream}', '{pattern}')\nLIMIT 10"
 
@@ -245,7 +247,7 @@ def _wrap(text: str, indent: str, width: int = _WIDTH) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def _short(name: str) -> str:

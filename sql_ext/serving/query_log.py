@@ -23,8 +23,8 @@ _LOOK = 0.5
 """Seconds between looks at whether the wait was cut."""
 _CONNECT = "connect"
 _SQL = re.compile(r'\b(?:query|sql): "((?:[^"\\]|\\.)*)"')
-_OCTAL = re.compile(r"(?:\\[0-7]{3})+")
-_ESCAPED = re.compile(r"\\(.)", re.S)
+_ESCAPED = re.compile(r"((?:\\[0-3][0-7]{2})+)|\\(.)", re.S)
+_LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 @dataclass
@@ -146,5 +146,9 @@ def shown_plan(text: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    octal = _OCTAL.sub(lambda found: bytes(int(part, 8) for part in found[0].split("\\")[1:]).decode(), text)
-    return _ESCAPED.sub(lambda found: {"n": "\n", "t": "\t", "r": "\r"}.get(found[1], found[1]), octal)
+    def meant(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return _LETTERS.get(found[2], found[2])
+        return bytes(int(part, 8) for part in found[1].split("\\")[1:]).decode(errors="replace")
+
+    return _ESCAPED.sub(meant, text)

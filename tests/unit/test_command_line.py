@@ -29,6 +29,8 @@ from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.progress.reporting import ShownProgress
 from patternlake.jobs.runs import steps as job_steps
 from patternlake.jobs.runs.steps import JOBS
+from patternlake.jobs.sources import source_files
+from patternlake.jobs.starter import checking
 from patternlake.udfs.errors import ArgumentError, StateError
 
 CONFIGURATION = """
@@ -277,6 +279,34 @@ def test_a_run_enables_functions_where_a_source_is_called_by_a_name_that_may_be_
     assert command("run", "ingest", "--conf", str(conf)) == 0
     assert enabled == [functions]
     assert [job for job, _, _ in work] == ["ingest"]
+
+
+@pytest.mark.parametrize(
+    ("source", "lake", "functions"),
+    [
+        ("{table: told.alerts_log}", True, True),
+        ("{table: raw.clicks}", False, False),
+        ("{path: d, format: parquet}", True, False),
+    ],
+)
+def test_a_check_enables_functions_where_a_source_may_be_the_lakes_own(
+    conf: Path, monkeypatch: pytest.MonkeyPatch, source: str, lake: bool, functions: bool
+) -> None:
+    enabled = []
+
+    @contextmanager
+    def session(configuration: Configuration | None, **_: object) -> Iterator[SimpleNamespace]:
+        enabled.append(configuration is not None)
+        yield SimpleNamespace()
+
+    monkeypatch.setattr(local_spark, "spark_for", session)
+    monkeypatch.setattr(source_files, "tell_of_stores", lambda *_: None)
+    monkeypatch.setattr(checking, "check", lambda *_, **__: "well")
+    if lake:
+        (conf.parent / "lake" / "publications_log" / "_delta_log").mkdir(parents=True)
+    conf.write_text(f"location: ./lake\nstreams:\n  flights: {{source: {source}, time: at, name: what}}\n")
+    assert command("check", "--conf", str(conf)) == 0
+    assert enabled == [functions]
 
 
 def test_a_run_can_fail_where_much_goes_to_quarantine(

@@ -447,6 +447,14 @@ def test_what_a_forecast_cannot_be_made_with_is_refused(setting: str, told: str)
     assert f"subscriptions.ab.{told}" in str(caught.value)
 
 
+def test_names_of_streams_differ_in_more_than_case() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Configuration.from_text(SMALL[:-1] + ", S: {source: {format: parquet, path: d}, time: at, name: n}}")
+    assert "streams.S: stream 's' differs in case alone, and Spark takes both for one; give another name" in str(
+        caught.value
+    )
+
+
 def test_problems_of_names_and_queries_are_told_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         Configuration.from_text(

@@ -116,6 +116,8 @@ def test_a_statement_is_shown_on_one_line(text: str, shown: str) -> None:
     [
         ('common {\n  plan_id: 3\n}\nsql {\n  query: "SELECT \\"a\\",\\n\\\'b\\\'"\n}\n', "SELECT \"a\", 'b'"),
         ('sql_command {\n  sql: "SELECT \\303\\244"\n}\n', "SELECT ä"),
+        (r'sql_command { sql: "SELECT \'C:\\2024\\x\'" }', r"SELECT 'C:\2024\x'"),
+        (r'sql_command { sql: "SELECT 1 -- \\377 \377" }', r"SELECT 1 -- \377 �"),
         ("range {\n  end: 3\n}\n", "range { end: 3 }"),
     ],
 )

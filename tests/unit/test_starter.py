@@ -350,6 +350,16 @@ def test_odd_names_and_texts_stay_inside_of_the_yaml() -> None:
     assert stream.expression("x") == "`- x`"
 
 
+def test_names_with_letters_that_yaml_takes_nowhere_are_shown_as_escapes() -> None:
+    names = (("It\x80s", 4), ("a\x1b", 3), (r"C:\new", 2), ("b", 1))
+    made = starter(AT, column("what", distinct=4), names=names)
+    written = as_yaml(made)
+    Configuration.from_text(written)
+    assert r"It\x80s (4), a\x1b (3)" in written
+    assert made.question is not None
+    assert "'" * 3 + r"C:\\new'' ; b" in made.question
+
+
 def test_a_source_in_which_nothing_is_recognised_still_gives_a_configuration() -> None:
     written = as_yaml(starter(column("x", "double"), column("y", "double")))
     stream = Configuration.from_text(written).streams["clicks"]
@@ -418,6 +428,8 @@ def test_names_that_a_shell_would_read_are_put_into_no_command() -> None:
         ("2024-01-01,ann,\n2024-01-02,ben,\n", False),
         ("ann,,1.5\nben,,2\n", False),
         ("a,b,a\nb,a,a\n", False),
+        ("at,user\r2024-01-01,ann\r", True),
+        ("at,payload\n2024-01-01," + "x" * 200_000, True),
     ],
 )
 def test_a_header_is_told_from_rows(text: str, header: bool) -> None:

@@ -33,6 +33,17 @@ def cut(*lines: str) -> tuple[list[str], str]:
         (["SELECT 1 -- one; two", "+ 1;"], ["SELECT 1 -- one; two\n+ 1"], ""),
         (["SELECT /* ; ' */ 1;"], ["SELECT /* ; ' */ 1"], ""),
         (["SELECT /* ;", "; */ 1;"], ["SELECT /* ;\n; */ 1"], ""),
+        (
+            ["/* /* old */ SELECT 2;", "DROP TABLE x; */", "SELECT 3;"],
+            ["/* /* old */ SELECT 2;\nDROP TABLE x; */\nSELECT 3"],
+            "",
+        ),
+        (["/* a /* b */ don't */ SELECT 1;"], ["/* a /* b */ don't */ SELECT 1"], ""),
+        (
+            ["SELECT /*+ REPARTITION(1) */ 1; /* SELECT /*+ COALESCE(1) */ SELECT 2;"],
+            ["SELECT /*+ REPARTITION(1) */ 1", "/* SELECT /*+ COALESCE(1) */ SELECT 2"],
+            "",
+        ),
         (["-- only a remark;", ";"], [], ""),
         (["-- a remark"], [], ""),
         (["SELECT 1; SELECT 'A ; B"], ["SELECT 1"], "SELECT 'A ; B"),

@@ -10,7 +10,7 @@
   {{- function ~ '(' ~ written | join(', ') ~ ')' -}}
 {%- endmacro %}
 
-{# A value as SQL: a text, a number, true or false, a dictionary of texts, or a moment (one without a zone is UTC's). #}
+{# A value as SQL: a text, a number, true or false, a dictionary of texts, a date, or a moment (one without a zone is UTC's). #}
 {% macro literal(value) -%}
   {%- if value is sameas true or value is sameas false -%}
     {{- value | string | lower -}}
@@ -25,12 +25,14 @@
     {{- 'map(' ~ written | join(', ') ~ ')' -}}
   {%- elif value is string -%}
     {{- "'" ~ value.replace("\\", "\\\\").replace("'", "\\'") ~ "'" -}}
+  {%- elif value.isoformat is defined and value.hour is not defined -%}
+    {{- "'" ~ value.isoformat() ~ "'" -}}
   {%- elif value.isoformat is defined -%}
     {%- set zone = '' if value.tzinfo else '+00:00' -%}
     {{- "TIMESTAMP '" ~ value.isoformat(' ') ~ zone ~ "'" -}}
   {%- else -%}
     {%- do exceptions.raise_compiler_error(
-      "patternlake: " ~ value ~ " is no argument; a text, a number, true or false, a dictionary or a moment would be right"
+      "patternlake: " ~ value ~ " is no argument; a text, a number, true or false, a dictionary, a date or a moment would be right"
     ) -%}
   {%- endif -%}
 {%- endmacro %}
