@@ -69,7 +69,8 @@ def call(function: TableFunction, spark: SparkSession, given: dict[str, Any]) ->
         rows = OrderedRows(
             stream, read_terms(stream, given.get("key"), "key"), read_terms(stream, given.get("time"), "time")
         )
-        values = _plain(spark, function, {**given, STREAM: None, "key": None, "time": None})
+        own = {name: None for name in (STREAM, "key", "time") if name in given}
+        values = _plain(spark, function, {**given, **own})
         return _over(function, values, rows, lambda: rows)
     return answer_call(function, *_place(spark, function, _plain(spark, function, given)))
 

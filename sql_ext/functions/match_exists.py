@@ -20,7 +20,7 @@ from patternlake.delta_tables.reading.worker_reader import Location, reader_at
 from patternlake.sql_ext.answering.reading_tasks import place_of
 from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
 from patternlake.sql_ext.calls.declaring import declaration_of, scalar_function
-from patternlake.sql_ext.lakes.lake import Lake
+from patternlake.sql_ext.lakes.lake import Lake, check_as_of
 from patternlake.sql_ext.sketches import exact_existence
 from patternlake.sql_ext.sketches.sketch_descent import Place, descend
 from patternlake.sql_ext.sketches.sketch_existence import anywhere
@@ -52,6 +52,7 @@ def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
 
 
 def _reads(publications: Publications, arguments: Mapping[str, Any]) -> SketchReads:
+    check_as_of(arguments["as_of"])
     published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
     reads = check_request(arguments, published, publications.names("sketch"), compile_asked)
     refuse_measures(reads.request.pattern.measures, "match_exists")
@@ -133,16 +134,18 @@ def _answers(
     here: _Here, publications: Publications, arguments: Mapping[str, Any], keys: Sequence[str | None]
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     named = sorted({key for key in keys if key is not None})
-    told: dict[str | None, dict[str, Any]]
+    told: dict[str | None, dict[str, Any]] = {}
+    # What is wrong with the question of the whole stream is not wrong with that of a key.
+    if None in keys:
+        try:
+            told[None] = {"found": _occurs(here, publications, arguments), "error": None}
+        except PatternLakeError as error:
+            told[None] = {"found": None, "error": str(error)}
     try:
-        found: dict[str | None, bool | None] = {}
-        if None in keys:
-            found[None] = _occurs(here, publications, arguments)
-        if named:
-            found.update(_occurs_by_key(here, publications, arguments, named))
-        told = {key: {"found": one, "error": None} for key, one in found.items()}
+        found = _occurs_by_key(here, publications, arguments, named) if named else {}
+        told |= {key: {"found": one, "error": None} for key, one in found.items()}
     except PatternLakeError as error:
-        told = {key: {"found": None, "error": str(error)} for key in keys}
+        told |= {key: {"found": None, "error": str(error)} for key in named}
     return iter([(_identity({**arguments, "key": key}), answer) for key, answer in told.items()])
 
 

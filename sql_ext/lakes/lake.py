@@ -59,6 +59,19 @@ def in_own_session(database: Database) -> Database:
     return replace(database, session=SparkSession(spark.sparkContext, session.cloneSession()))
 
 
+def check_as_of(as_of: int | None) -> None:
+    """Refuse a moment, in microseconds, that is yet to come by more than clocks differ.
+
+    Raises
+    ------
+    ArgumentError
+        It is: its answer would change with the next batch.
+    """
+    now = time.time_ns() // 1000
+    if as_of is not None and as_of > now + _CLOCKS:
+        raise ArgumentError(f"as_of {moment(as_of)} is yet to come (now: {moment(now)}); leave it out for now")
+
+
 @dataclass(frozen=True)
 class Lake:
     """A database in a session.
@@ -95,11 +108,9 @@ class Lake:
         Raises
         ------
         ArgumentError
-            The moment is yet to come, by more than clocks differ.
+            As of `check_as_of`.
         """
-        now = time.time_ns() // 1000
-        if as_of is not None and as_of > now + _CLOCKS:
-            raise ArgumentError(f"as_of {moment(as_of)} is yet to come (now: {moment(now)}); leave it out for now")
+        check_as_of(as_of)
         return Snapshot(self.reader, as_of)
 
     def count_names(self) -> list[NameCount]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from naive import sketch_matching as naive
 from naive.sketch_cases import random_pattern
+from pyspark.errors import PySparkException
 from sql.sketch_lake import (
     E,
     SketchLake,
@@ -23,6 +25,11 @@ from sql.sketch_lake import (
     value_text,
     worked,
 )
+
+from patternlake.sql_ext.functions.match_exists import _NAMES, _per_row
+from patternlake.sql_ext.lakes.enabled import lake_of
+from patternlake.sql_ext.sketches import exact_existence
+from patternlake.udfs.errors import ArgumentError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,6 +160,13 @@ def test_as_of_an_earlier_batch(lake: SketchLake) -> None:
     assert [said for row in per_row for said in row] == expected
 
 
+def test_a_moment_that_is_yet_to_come_is_refused_for_each_row_as_well(lake: SketchLake) -> None:
+    keyed(lake)
+    asked = "match_exists('keyed', p, as_of => TIMESTAMP '2999-01-01') FROM VALUES ('A ; B') AS t(p)"
+    with pytest.raises(PySparkException, match=r"as_of 2999-01-01.* is yet to come"):
+        lake.rows(f"SELECT {asked}")
+
+
 # --- exactly --------------------------------------------------------------------------------------------------------
 
 
@@ -239,3 +253,21 @@ def test_a_row_without_a_key_asks_the_whole_stream(lake: SketchLake) -> None:
     keyed(lake)
     rows = lake.rows("SELECT match_exists('keyed', 'A ; B', key => name) FROM VALUES (CAST(NULL AS STRING)) AS t(name)")
     assert [tuple(row) for row in rows] == [(True,)]
+
+
+def test_what_is_wrong_with_one_row_is_not_wrong_with_another(
+    lake: SketchLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyed(lake)
+    answers = _per_row(
+        lake_of(lake.spark), {name: None for name in _NAMES if name not in ("key", "pattern")} | {"stream": "keyed"}
+    )
+
+    def refuse(*_: object) -> bool:
+        raise ArgumentError("too many events")
+
+    monkeypatch.setattr(exact_existence, "occurs_here", refuse)
+    rows = answers(
+        pa.StructArray.from_arrays([pa.array(["A ; B", "A ; B"]), pa.array(["k1", None])], ["pattern", "key"])
+    )
+    assert rows.to_pylist() == [{"found": True, "error": None}, {"found": None, "error": "too many events"}]

@@ -317,6 +317,11 @@ def test_what_is_wrong_is_said(lake: SketchLake, stream: Stream, asked: str, wan
     assert message(caught.value) == wanted
 
 
+def test_a_function_without_tables_says_so_in_python_as_well(lake: SketchLake, stream: Stream) -> None:
+    with pytest.raises(ArgumentError, match=r"^match_seq asks a stream, not a table; `patternlake init --table` makes"):
+        patternlake.match_seq(lake.spark, lake.spark.table("clicks"), "a ; b")
+
+
 def test_a_row_without_time_or_name_is_told(lake: SketchLake, stream: Stream) -> None:
     asked = (
         "match_pattern(TABLE(SELECT user, at, nullif(page, 'b') AS page FROM clicks) PARTITION BY user ORDER BY (at), "
