@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from patternlake.delta_tables.batches.batch import Batch
 from patternlake.delta_tables.gathering.gather import Gather, deal
@@ -87,14 +88,22 @@ def forecast_rows(batch: Batch, now: int | None, waits: Mapping[str, Waits]) -> 
         return pa.concat_tables(made_here).drop_columns("key")
     database = batch.database
     portions = count_portions(database.state.size(INSTANCES, of_states), _TASK_BYTES)
-    live = Gather(INSTANCES, tuple(read), tuple(of_states))
-    blobs, dealt = deal(database, database.state, [(live, ByPartition(portions))], portions)
+    by_columns: dict[tuple[str, ...], list[Asked]] = {}
+    for each in asked:
+        by_columns.setdefault(each.question.group.partition, []).append(each)
+    # Rows are dealt out by lists of one length.
+    live = [
+        Gather(INSTANCES, tuple(read), (*of_states, Condition("partitioned_by", "=", ",".join(columns))))
+        for columns in by_columns
+    ]
+    blobs, dealt = deal(database, database.state, [(each, ByPartition(portions)) for each in live], portions)
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _, (found,) in dealt.read(batches):
-            columns = columns_of(found)
-            for each in asked:
-                yield from _rows(each, columns, now).drop_columns("key").to_batches(max_chunksize=BATCH_ROWS)
+        for _, tables in dealt.read(batches):
+            for some, found in zip(by_columns.values(), tables, strict=True):
+                columns = columns_of(found)
+                for each in some:
+                    yield from _rows(each, columns, now).drop_columns("key").to_batches(max_chunksize=BATCH_ROWS)
 
     return TaskRows(blobs, made, _SCHEMA.remove(_SCHEMA.get_field_index("key")))
 
@@ -119,7 +128,9 @@ def _list_questions(
 
 def _rows(asked: Asked, instances: Mapping[str, pa.Array], now: int | None) -> pa.Table:
     """Rows of `_SCHEMA` that a subscription forecasts of instances."""
-    held = standing_rows(asked.question, instances, now)
+    # Of the subscription alone: partitions of another PARTITION BY, or of another window's root, are not its own.
+    own = pc.is_in(instances["state_id"], pa.array(asked.question.group.compiled.graph.ids))
+    held = standing_rows(asked.question, {name: each.filter(own) for name, each in instances.items()}, now)
     found = live_rows(held, asked.told, asked.question.operands, asked.threshold, _CARRIED)
     same = {"subscription": asked.name, "lookahead": asked.lookahead}
     columns = {

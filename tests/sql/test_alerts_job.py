@@ -184,6 +184,38 @@ def test_forecasts_that_are_kept_are_those_that_predict_match_gave_at_each_batch
     assert joins == {("1",), ("2",)}
 
 
+PARTITIONS = ("", "PARTITION BY key", "PARTITION BY x", "PARTITION BY key, x")
+
+
+@pytest.mark.parametrize("way", ["driver", "tasks"])
+def test_forecasts_are_kept_of_subscriptions_with_other_partitions_each(
+    lake: SketchLake, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "tasks":
+        monkeypatch.setattr(few, "FEW_BYTES", -1)
+    queries = {
+        f"al_parts_{way}_{number}": {
+            "query": f"a ; b {partition} WITHIN 1 MIN",
+            "lookahead": 2, "smoothing": 0.5, "forecasts": "keep",
+        }
+        for number, partition in enumerate(PARTITIONS)
+    }  # fmt: skip
+    stream = AlertStream(lake, f"al_parts_{way}", queries, {})
+    events = [("a", "k1", 1), ("x", "k1", 1), ("a", "k2", 2), ("b", "k1", 2), ("a", None, 1), ("x", "k2", None)]
+    for begin in (0, 10):
+        stream.take([E((begin + n) * 1000, name, key, {"x": x}) for n, (name, key, x) in enumerate(events)])
+    columns = ("key", "state", "bindings", "alpha", "probability", "trained_on", "is_best")
+    shown = []
+    for name in queries:
+        kept = [row for row in stream.kept(name) if row["batch_id"] == 2]
+        expected = lake.rows(f"SELECT * FROM predict_match('{name}')")
+        assert sorted(repr([row[column] for column in columns]) for row in kept) == sorted(
+            repr([row[column] for column in columns]) for row in expected
+        )
+        shown.append({row["key"] for row in kept})
+    assert shown == [{None}, {"k1", "k2", None}, {"1", "2"}, {"k1,1", "k2,2", "NULL,1"}]
+
+
 CUTS = {
     "al_pair": "a ; b , c PARTITION BY key",
     "al_join": "p ; q DEFINE p AS name = 'a' AND x = $v, q AS name = 'c' AND x = $v",
