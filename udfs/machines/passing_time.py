@@ -246,6 +246,8 @@ def _joined_values(
         found["variable", variable] = codes.of(typed_column(texts, "string"))
     parts = pc.list_flatten(instances["part"])
     for place, column in enumerate(group.partition):
+        if column not in group.compiled.columns:  # Predicates may not know its type.
+            continue
         texts = parts.take(pa.array(np.arange(count) * len(group.partition) + place))
         found["column", column] = codes.of(typed_column(texts, {**BUILT_IN, **types}.get(column, "string")))
     return found

@@ -100,7 +100,7 @@ class Subscription:
     within
         Window, or None.
     columns
-        All columns of events that matching reads, but for ``position`` and ``time``; those of `partition` too.
+        All columns of events that matching reads, but for ``position`` and ``time``.
     query
         The query.
     measures
@@ -188,7 +188,7 @@ class _Compiler:
             variables=tuple(dict.fromkeys(variable for primitive in primitives for variable, _ in primitive.joins)),
             partition=partition,
             within=self.query.within,
-            columns=frozenset(read | set(partition)) - {"position", "time"},
+            columns=frozenset(read) - {"position", "time"},
             query=self.query,
             measures=read_pattern_measures(self.query, self.named, self.scope),
         )

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from naive.machine_random import random_events
 from naive.machines import Event
@@ -18,6 +19,7 @@ from patternlake.udfs.kept_attributes import read_attributes
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.totals import Totals
 from patternlake.udfs.machines.from_config import groups_of
+from patternlake.udfs.machines.passing_time import completable
 from patternlake.udfs.machines.state import BATCH_SCHEMA, COUNTS, INSTANCE, INSTANCE_COLUMNS, MATCH, totals_of
 
 QUERIES = (
@@ -144,3 +146,25 @@ def test_subscriptions_of_other_parameters_keep_their_own_instances(at: int) -> 
         instances = [row for row in found if row["kind"] == INSTANCE]
         matched += [row["subscription"] for row in found if row["kind"] == MATCH]
     assert matched == ["low"]
+
+
+def test_partitions_may_be_of_a_type_that_predicates_do_not_know() -> None:
+    types = {"at": "timestamp_ntz"}
+    stream = {"attributes": {name: {"type": type_} for name, type_ in types.items()}, "key": None}
+    (group,) = groups_of({"s": {"query": "a ; b PARTITION BY at WITHIN 5 SEC", "decay": 0.0}}, stream)
+    rows = [
+        {"part": ["2024-01-01 00:00:00"], "position": second, "time": second * 1_000_000, "name": name}
+        for second, name in ((1, "a"), (2, "b"), (3, "a"))
+    ]
+    (found,) = (
+        pa.Table.from_batches(Batches([group], types, 0).rows(pa.Table.from_pylist(rows, WRITTEN).to_batches()))
+        .combine_chunks()
+        .to_batches()
+    )
+    matched = found.filter(pc.equal(found["kind"], MATCH))
+    assert matched.select(["first_position", "last_position"]).to_pylist() == [
+        {"first_position": 1, "last_position": 2}
+    ]
+    live = found.filter(pc.equal(found["kind"], INSTANCE))
+    completed_by_7 = completable(group, types, {name: live[name] for name in live.schema.names}, 7_000_000)
+    assert live.filter(pa.array(completed_by_7))["positions"].to_pylist() == [[3], []]

@@ -90,7 +90,7 @@ def test_joins_are_taken_out_of_the_predicate() -> None:
     assert made.primitives[0].define is not None
     assert made.primitives[0].define.sql() == "status = 'denied'"
     assert (made.variables, made.partition, made.within and made.within.amount) == (("x",), ("key",), 300 * SECOND)
-    assert made.columns == {"ip", "status", "key"}
+    assert made.columns == {"ip", "status"}
 
 
 def test_names_that_can_take_part_are_known() -> None:
