@@ -185,7 +185,7 @@ class Checkpoint:
         return found if isinstance(found, dict) else {"offset": found}
 
     def delete(self) -> None:
-        """Forget everything: the source will be read from its beginning."""
+        """Delete all of it."""
         self._folder.delete()
 
     @property
@@ -217,10 +217,6 @@ class Checkpoint:
         query, (planned, done) = self.query, asking
         self._stands = planned, done
         where = f"the checkpoint of stream {self._stream!r} at {self.path}"
-        if expected.query is None:
-            if done >= 0:
-                raise StateError(f"{where} has read {done + 1} batches, of which nothing is published; {_REBUILD}")
-            return
         if query is None:
             raise StateError(f"{where} is lost: batches of query {expected.query} were begun from it; {_REBUILD}")
         if query != expected.query:
@@ -310,6 +306,23 @@ class Checkpoint:
         rows = lines.where(F.col("value").startswith("{")).select(entry.alias("file")).select("file.*")
         among = rows.where((F.col("batchId") <= until) & (F.col("batchId") > after))
         return FileTimes(None, lambda: among.select("path", F.col("timestamp").alias("modified")))
+
+
+def refuse_unpublished(spark: SparkSession, path: str, stream: str) -> None:
+    """Refuse to begin a stream of which nothing is published, although one of its checkpoints has finished batches.
+
+    Raises
+    ------
+    StateError
+        There is such a checkpoint: the publications were lost.
+    """
+    for name in Folder(spark, path).names():
+        done = Checkpoint(spark, f"{path}/{name}", stream).last("commits")
+        if done >= 0:
+            raise StateError(
+                f"the checkpoint of stream {stream!r} at {path}/{name} has read {done + 1} batches, of which nothing "
+                f"is published; {_REBUILD}"
+            )
 
 
 def _move_entry(line: str, before: str, root: str) -> str:

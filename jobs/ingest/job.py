@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from contextvars import copy_context
@@ -26,7 +27,7 @@ from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration, meaning_as_now
 from patternlake.jobs.ingest import backfill as filling
 from patternlake.jobs.ingest.bringing import choose_place
-from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
+from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected, refuse_unpublished
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation
 from patternlake.jobs.ingest.evaluated_rows import settings as evaluation_settings
 from patternlake.jobs.ingest.judging import Judge, settled_by
@@ -184,18 +185,19 @@ class _Run:
         own = latest if latest is not None and latest.base_batch == self.base else None
         begun = None if rebuild or not pending else pending[-1]
         newest = own or begun
-        known = {} if newest is None else newest.source
-        self._find_checkpoint(known)
+        self._find_checkpoint(None if newest is None else newest.source)
+        self.unused = newest is None
         self.epoch_0 = self.base if newest is None else newest.batch_id - int(newest.source["epoch"])
-        if rebuild:
-            self.checkpoint.delete()
         expected = Expected(
             published=-1 if own is None else int(own.source["epoch"]),
-            query=known.get("query"),
+            query=None if newest is None else newest.source["query"],
             begun=None if begun is None else int(begun.source["epoch"]),
         )
         try:
-            self.checkpoint.check(expected)
+            if newest is not None:
+                self.checkpoint.check(expected)
+            elif not rebuild:
+                refuse_unpublished(self.spark, self.checkpoints, name)
         except StateError:
             # A live rival may have gone on between the look at the tables and the look at the checkpoint.
             if load_object_state(db, JOB, name, name) == object_state:
@@ -240,7 +242,11 @@ class _Run:
             self.checkpoint.schema = self.schema
         if self.source.kind != "delta" and self.checkpoint.schema is None:
             self.checkpoint.schema = schema
-        self._query()
+        try:
+            self._query()
+        finally:
+            if self.unused:
+                self.checkpoint.delete()
 
     def fill(self, span: filling.Span) -> None:
         """Take in the late rows of a span, after all that the source has; nothing where there are none."""
@@ -265,7 +271,7 @@ class _Run:
             span,
             former=former,
             object_state=self.object_state,
-            source={**read, _CHECKPOINT: self.folder},
+            source={**read, CHECKPOINT: self.folder},
             after=former.batch_id - len(self.published),
         )
         if done is None:
@@ -278,12 +284,16 @@ class _Run:
         self.repeated += done.repeated
         self._note(done.publication)
 
-    def _find_checkpoint(self, read: Mapping[str, Any]) -> None:
-        """Open the checkpoint of what a batch says it has read: behind a backfill, that of the stream before it."""
-        self.folder = int(read.get(_CHECKPOINT, self.base))
+    def _find_checkpoint(self, read: Mapping[str, Any] | None) -> None:
+        """Open the checkpoint of what a batch says it has read; None: a new one.
+
+        What a run plans before it begins a batch is its own: the next one may be given other files or another
+        configuration, and two may be at work at once.
+        """
+        self.folder = f"{self.base}-{uuid.uuid4().hex}" if read is None else str(read.get(CHECKPOINT, self.base))
         number, _ = numbers(self.db, JOB, self.name, self.name, self.object_state)
-        path = self.db.folder("checkpoints", str(number), str(self.folder))
-        self.checkpoint = Checkpoint(self.spark, path, self.name)
+        self.checkpoints = self.db.folder("checkpoints", str(number))
+        self.checkpoint = Checkpoint(self.spark, f"{self.checkpoints}/{self.folder}", self.name)
 
     def _note(self, publication: Publication) -> None:
         """Go on from a batch that was published."""
@@ -350,6 +360,7 @@ class _Run:
             shuffled = max(parallelism, -(-rows_in // _SHUFFLED_ROWS))
             rows.sparkSession.conf.set("spark.sql.shuffle.partitions", str(shuffled))
             first = 0 if before is None else before.source_to
+            self.unused = False
             batch = Batch.begin(
                 db,
                 job=JOB,
@@ -363,7 +374,7 @@ class _Run:
                     "offset": self.checkpoint.offset(epoch),
                     "origin": self.source.shown,
                     **({"bad_files": bad_files} if bad_files else {}),
-                    **({_CHECKPOINT: self.folder} if self.folder != self.base else {}),
+                    CHECKPOINT: self.folder,
                 },
                 source_from=first,
                 source_to=first + good.rows,
@@ -428,8 +439,8 @@ class _Run:
             )
 
 
-_CHECKPOINT = "checkpoint"
-"""Key in what a batch says it has read: the first batch of the checkpoint's folder, where it is not the base."""
+CHECKPOINT = "checkpoint"
+"""Key in what a batch says it has read: the checkpoint's folder; in older batches only where it is not the base."""
 
 
 def _later(one: int | None, other: Any) -> int | None:

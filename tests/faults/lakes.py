@@ -26,6 +26,7 @@ from patternlake.delta_tables.databases.opening import open_database
 from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.jobs.batches.summary import Summary
+from patternlake.jobs.ingest.job import CHECKPOINT
 from patternlake.jobs.runs import running
 from patternlake.jobs.terminal.messages import message
 from tests.faults.interrupted import Writes
@@ -299,7 +300,7 @@ def _texts_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _without_run(name: str, value: Any) -> Any:
-    """The id of a stream's query is drawn when its first run starts, and what was written names the database."""
+    """Ids of queries and checkpoints are drawn by a stream's first run, and what was written names the database."""
     if name != "source" or not isinstance(value, str):
         return value
-    return {key: each for key, each in json.loads(value).items() if key not in ("query", WRITTEN)}
+    return {key: each for key, each in json.loads(value).items() if key not in ("query", CHECKPOINT, WRITTEN)}

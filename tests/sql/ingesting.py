@@ -66,5 +66,10 @@ class Lake:
         return [row["reason"] for row in self.quarantine()]
 
     @property
-    def checkpoint(self) -> Path:
+    def checkpoints(self) -> Path:
         return Path(self.db.folder("checkpoints", str(candidates(self.name)[0])))
+
+    @property
+    def checkpoint(self) -> Path:
+        """The newest of the stream's checkpoints."""
+        return max(self.checkpoints.iterdir(), key=lambda folder: folder.stat().st_ctime_ns)

@@ -20,7 +20,7 @@ from patternlake.delta_tables.writing import writes
 from patternlake.jobs.ingest import job as ingesting
 from patternlake.jobs.sources import file_times
 from patternlake.udfs.errors import SourceError, StateError
-from tests.sql.ingesting import Lake
+from tests.sql.ingesting import HEADER, Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,22 +73,85 @@ def test_a_run_that_dies_before_it_publishes_is_done_again_with_the_same_input(
 def test_a_run_that_dies_after_it_published_is_not_done_again(s: Lake) -> None:
     s.ingest()
     for name in ("0", ".0.crc"):
-        (s.checkpoint / "1" / "commits" / name).unlink(missing_ok=True)
+        (s.checkpoint / "commits" / name).unlink(missing_ok=True)
     assert s.ingest().batches == 0
     assert s.events("position", "name") == [(1, "a")]
 
 
-def test_a_run_that_died_while_spark_wrote_its_first_plan_is_done_again(s: Lake) -> None:
+def test_a_run_that_died_while_spark_wrote_its_plan_is_done_again(s: Lake) -> None:
+    s.ingest()
+    s.write("b.csv", "2024-01-02,b,k,1")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Batch, "begin", die)
         with pytest.raises(CrashError):
             s.ingest()
     # Spark writes a plan under another name and then renames it.
-    plans = s.checkpoint / "1" / "offsets"
-    (plans / ".0.crc").unlink(missing_ok=True)
-    (plans / "0").rename(plans / ".0.5a6a3cc4-1be5-4d2c-8d2e-f5a9b0a4f5cf.tmp")
-    assert s.ingest().rows_in == 2
-    assert s.events("position", "name") == [(1, "a")]
+    plans = s.checkpoint / "offsets"
+    (plans / ".1.crc").unlink(missing_ok=True)
+    (plans / "1").rename(plans / ".1.5a6a3cc4-1be5-4d2c-8d2e-f5a9b0a4f5cf.tmp")
+    assert s.ingest().rows_in == 1
+    assert s.events("position", "name") == [(1, "a"), (2, "b")]
+
+
+PLAIN = {"format": "csv", "path": "data"}
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "first"), [("a bad byte", b"\xfc"), ("death", b"u")], ids=["a bad byte", "death"]
+)
+def test_a_first_run_that_began_no_batch_binds_the_next_one_to_nothing(
+    s: Lake, monkeypatch: pytest.MonkeyPatch, stopped_by: str, first: bytes
+) -> None:
+    (s.data / "a.csv").unlink()
+    (s.data / "b.csv").write_bytes(b"2024-01-01,k" + first + b",a\n")
+    with monkeypatch.context() as patch:
+        if stopped_by == "death":
+            patch.setattr(Batch, "begin", die)
+        with pytest.raises((SourceError, CrashError)):
+            s.ingest(source=PLAIN, attributes=None, schema="at STRING, what STRING, who STRING")
+    (s.folder / "moved").mkdir()
+    (s.data / "b.csv").rename(s.folder / "moved" / "c.csv")
+    source = {**PLAIN, "path": "moved", "options": {"encoding": "windows-1252"}}
+    assert s.ingest(source=source, attributes=None, schema="at STRING, who STRING, what STRING").rows_in == 1
+    assert s.events("key", "name") == [(f"k{first.decode('windows-1252')}", "a")]
+
+
+def test_a_first_run_that_began_no_batch_knows_no_columns(s: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Batch, "begin", die)
+        with pytest.raises(CrashError):
+            s.ingest()
+    s.write("a.csv", "7,2024-01-01,a,k,1", header=f"y,{HEADER}")
+    assert s.ingest(attributes={"y": "int"}).rows_in == 1
+    assert s.events("name", "attributes['y']") == [("a", "7")]
+
+
+def test_a_rebuild_that_another_one_stands_beside_loses_no_file(s: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    s.ingest()
+    evaluate = ingesting._Run._evaluate
+
+    def meeting(run: ingesting._Run, *given: Any) -> Any:
+        evaluated = evaluate(run, *given)
+        monkeypatch.setattr(ingesting._Run, "_evaluate", die)
+        s.write("b.csv", "2024-01-02,b,k,1")
+        with pytest.raises(CrashError):
+            s.ingest(rebuild=True)
+        monkeypatch.setattr(ingesting._Run, "_evaluate", evaluate)
+        return evaluated
+
+    monkeypatch.setattr(ingesting._Run, "_evaluate", meeting)
+    assert s.ingest(rebuild=True).rows_out == 1
+    assert s.ingest().rows_out == 1
+    assert s.events("position", "name") == [(1, "a"), (2, "b")]
+
+
+def test_a_checkpoint_without_publications_is_refused_and_a_rebuild_helps(s: Lake) -> None:
+    finished = s.checkpoints / "1-lost" / "commits"
+    finished.mkdir(parents=True)
+    (finished / "0").touch()
+    with pytest.raises(StateError, match=r"1-lost has read 1 batches, of which nothing is published; .*--rebuild"):
+        s.ingest()
+    assert s.ingest(rebuild=True).rows_in == 2
 
 
 def test_a_run_without_new_files_starts_no_query(s: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +171,7 @@ def test_a_run_without_new_files_starts_no_query(s: Lake, monkeypatch: pytest.Mo
 
 def test_a_checkpoint_that_is_lost_or_old_is_refused_and_a_rebuild_helps(s: Lake) -> None:
     s.ingest()
-    folder = s.checkpoint / "1"
+    folder = s.checkpoint
     shutil.copytree(folder, s.folder / "old")
     s.write("b.csv", "2024-01-02,b,k,1")
     s.ingest()
@@ -233,6 +296,6 @@ def test_a_field_that_files_have_from_some_day_on_can_become_an_attribute(s: Lak
 def test_the_incarnation_before_a_rebuild_stays_for_as_of(s: Lake) -> None:
     s.ingest()
     s.ingest(rebuild=True, name="concat(what, '!')")
-    rows = s.spark.table(s.db.log("events")).where(f"batch_id <= 2 AND stream_id = {int(s.checkpoint.name)}")
+    rows = s.spark.table(s.db.log("events")).where(f"batch_id <= 2 AND stream_id = {s.checkpoints.name}")
     assert sorted((row["batch_id"], row["name"]) for row in rows.collect()) == [(1, "a"), (2, "a!")]
     assert s.events("name") == [("a!",)]

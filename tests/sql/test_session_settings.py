@@ -127,6 +127,10 @@ def test_a_stream_that_is_being_taken_in_by_another_thread_is_refused_as_a_rival
 ) -> None:
     configuration = world.load(world.configuration("twice", s=STREAM))
     db = opened(world.spark, configuration.database, configuration.location)
+    ingest_module.ingest(db, "s", configuration.streams["s"])
+    lines = (world.folder / "data" / "a.csv").read_text().splitlines()
+    more = world.folder / "data" / "b.csv"
+    more.write_text("\n".join([lines[0], lines[-1]]) + "\n")
     begun, go = threading.Event(), threading.Event()
     batch = ingest_module._Run._batch
 
@@ -146,4 +150,5 @@ def test_a_stream_that_is_being_taken_in_by_another_thread_is_refused_as_a_rival
     finally:
         go.set()
         first.join()
-    assert summaries[0].rows_out == len(NAMES)
+        more.unlink()
+    assert summaries[0].rows_in == 1
