@@ -272,7 +272,7 @@ class _Run:
             former=former,
             object_state=self.object_state,
             source={**read, CHECKPOINT: self.folder},
-            after=former.batch_id - len(self.published),
+            after=former.batch_id - sum(filling.KEY not in each.source for each in self.published),
         )
         if done is None:
             logger.info("stream %r: no late rows from %d to %d", self.name, span.first, span.until)

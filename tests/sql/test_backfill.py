@@ -76,16 +76,8 @@ def test_a_backfill_that_dies_is_done_by_the_next_run(
     s.ingest()
     s.write("b.csv", "2024-01-05,a,k,3", "2024-02-05,a,k,4", "2024-01-04,c,k,5")
     s.ingest()
-    append = writes.append
-
-    def dying(to: str, rows: Any, **keys: Any) -> Any:
-        done = append(to, rows, **keys)
-        if f"{table}_log" in to:
-            raise RuntimeError("died")
-        return done
-
     with monkeypatch.context() as patch:
-        patch.setattr(writes, "append", dying)
+        patch.setattr(writes, "append", dying_with(table))
         with pytest.raises(RuntimeError, match="died"):
             fill(s)
     assert s.events("name") == [("b",)], "nothing half-done is seen"
@@ -97,6 +89,35 @@ def test_a_backfill_that_dies_is_done_by_the_next_run(
     ]  # fmt: skip
     assert s.reasons() == ["late", "time"]
     assert s.ingest().batches == 0
+
+
+def dying_with(table: str) -> Any:
+    """What appends rows, and dies once it has appended those of a table."""
+    append = writes.append
+
+    def dying(to: str, rows: Any, **keys: Any) -> Any:
+        done = append(to, rows, **keys)
+        if f"{table}_log" in to:
+            raise RuntimeError("died")
+        return done
+
+    return dying
+
+
+def test_a_run_that_completes_a_backfill_and_does_another_counts_each_row_once(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = Lake(db, tmp_path)
+    s.write("a.csv", "2024-03-01,b,k,1")
+    s.ingest()
+    s.write("b.csv", "2024-01-05,a,k,3", "2024-02-05,a,k,4", "2024-01-04,c,k,5")
+    s.ingest()
+    with monkeypatch.context() as patch:
+        patch.setattr(writes, "append", dying_with("events"))
+        with pytest.raises(RuntimeError, match="died"):
+            fill(s)
+    summary = fill(s, "2024-02-01..2024-03-01")
+    assert (summary.batches, summary.rows_in, summary.rows_out, summary.rows_quarantined) == (2, 3, 3, 0)
 
 
 def test_repeats_stay_in_quarantine_and_what_comes_in_the_same_run_is_taken_in(db: Database, tmp_path: Path) -> None:
