@@ -230,16 +230,7 @@ class _Run:
                         name, self.source.shown, ", ".join(folders[:_FOLDERS_SHOWN]),
                     )  # fmt: skip
                 return
-        self.schema: T.StructType = schema
-        self.columns = EventColumns(name, self.stream)
-        try:
-            self.columns.check(self.source.empty(schema), self.source.unread)
-        except ConfigurationError:
-            self.schema = self._with_new_fields(schema)
-            if self.schema == schema:
-                raise
-            self.columns.check(self.source.empty(self.schema), self.source.unread)
-            self.checkpoint.schema = self.schema
+        self._check_columns(schema)
         if self.source.kind != "delta" and self.checkpoint.schema is None:
             self.checkpoint.schema = schema
         try:
@@ -256,18 +247,17 @@ class _Run:
         _refuse_changes(self.name, former.configuration, self.stream.meaning)
         self.base = former.base_batch
         self._find_checkpoint(former.source)
-        source = Source(self.spark, self.name, self.stream)
+        self.source = source = Source(self.spark, self.name, self.stream)
         schema = (self.checkpoint.schema if source.kind != "delta" else None) or source.schema()
         if schema is None:
             raise SourceError(f"stream {self.name!r}: source {source.shown} has no columns any more; nothing was done")
-        columns = EventColumns(self.name, self.stream)
-        columns.check(source.empty(schema), source.unread)
+        self._check_columns(schema)
         read = {key: value for key, value in former.source.items() if key not in (WRITTEN, "bad_files", filling.KEY)}
         done = filling.backfill(
             self.db,
             self.name,
-            columns,
-            schema,
+            self.columns,
+            self.schema,
             span,
             former=former,
             object_state=self.object_state,
@@ -300,6 +290,19 @@ class _Run:
         self.latest = publication
         self.object_state = self.object_state.after(publication)
         self.published.append(publication)
+
+    def _check_columns(self, schema: T.StructType) -> None:
+        """Check the stream's expressions over the source's columns, and, where they need it, those of later files."""
+        self.columns = EventColumns(self.name, self.stream)
+        self.schema: T.StructType = schema
+        try:
+            self.columns.check(self.source.empty(schema), self.source.unread)
+        except ConfigurationError:
+            self.schema = self._with_new_fields(schema)
+            if self.schema == schema:
+                raise
+            self.columns.check(self.source.empty(self.schema), self.source.unread)
+            self.checkpoint.schema = self.schema
 
     def _with_new_fields(self, schema: T.StructType) -> T.StructType:
         """The columns of a source, with those that later files have beside them; rows before have NULL there."""

@@ -193,6 +193,19 @@ def test_late_rows_come_in_though_an_attribute_came_after_them(db: Database, tmp
     ]
 
 
+def test_late_rows_come_in_though_an_attribute_reads_a_field_that_came_with_them(db: Database, tmp_path: Path) -> None:
+    s = Lake(db, tmp_path)
+    s.stream["source"] = {"format": "json", "path": "data"}
+    s.write("a.json", '{"at": "2024-03-01", "what": "a", "who": "k", "x": 5}', header=None)
+    s.ingest()
+    s.write("b.json", '{"at": "2024-01-01", "what": "b", "who": "k", "x": 1, "y": 7}', header=None)
+    assert s.ingest().rows_quarantined == 1
+    s.stream["attributes"] = {"x": "double", "y": "int"}
+    assert fill(s).rows_out == 1
+    # Quarantine has the row as it was read, and the field was not.
+    assert s.events("name", "attributes['y']") == [("b", None), ("a", None)]
+
+
 def test_a_probabilistic_stream_is_refused_and_nothing_is_begun(db: Database, tmp_path: Path) -> None:
     s = Lake(db, tmp_path)
     s.stream |= {"step": "x", "probability": "0.5"}
