@@ -30,7 +30,7 @@ from patternlake.jobs.ingest.bringing import choose_place
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected, refuse_unpublished
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation
 from patternlake.jobs.ingest.evaluated_rows import settings as evaluation_settings
-from patternlake.jobs.ingest.judging import Judge, settled_by
+from patternlake.jobs.ingest.judging import Judge, settled_before, settled_by
 from patternlake.jobs.ingest.moved_source import follow
 from patternlake.jobs.ingest.prepared_rows import Total, warning
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
@@ -252,7 +252,8 @@ class _Run:
         if schema is None:
             raise SourceError(f"stream {self.name!r}: source {source.shown} has no columns any more; nothing was done")
         self._check_columns(schema)
-        read = {key: value for key, value in former.source.items() if key not in (WRITTEN, "bad_files", filling.KEY)}
+        of_batch = (WRITTEN, "bad_files", filling.KEY, _LATE_BEFORE)
+        read = {key: value for key, value in former.source.items() if key not in of_batch}
         done = filling.backfill(
             self.db,
             self.name,
@@ -378,6 +379,7 @@ class _Run:
                     "origin": self.source.shown,
                     **({"bad_files": bad_files} if bad_files else {}),
                     CHECKPOINT: self.folder,
+                    _LATE_BEFORE: self._late_before(epoch, before),
                 },
                 source_from=first,
                 source_to=first + good.rows,
@@ -415,14 +417,23 @@ class _Run:
 
     def _evaluate(self, rows: DataFrame, epoch: int, before: Publication | None, stack: ExitStack) -> EvaluatedRows:
         """The rows of a batch; one that was begun leaves out the files that it left out then."""
-        batch_id = self.epoch_0 + epoch
-        begun = next((intent for intent in self.object_state.pending if intent.batch_id == batch_id), None)
-        bad: dict[str, str] = {} if begun is None else dict(begun.source.get("bad_files", {}))
+        bad = dict(self._begun(epoch).get("bad_files", {}))
         files = [] if self.source.kind == "delta" else self.checkpoint.files_of(epoch)
         evaluation = Evaluation(self.source, self.schema, self.columns)
-        judge = Judge(self.db, evaluation, before)
+        judge = Judge(self.db, evaluation, before, self._late_before(epoch, before))
         bring = choose_place(self.db, self.source, files, stack)
         return evaluation.rows(rows, files, judge.judged, bad=bad, bring=bring)
+
+    def _begun(self, epoch: int) -> Mapping[str, Any]:
+        """What an earlier run that began a batch said that it reads; nothing where none did."""
+        batch_id = self.epoch_0 + epoch
+        return next((intent.source for intent in self.object_state.pending if intent.batch_id == batch_id), {})
+
+    def _late_before(self, epoch: int, before: Publication | None) -> int | None:
+        """The moment before which a batch's rows are late; for one that was begun, that of then."""
+        mark = None if self.stream.allowed_lateness is None else settled_before(before)
+        found: int | None = self._begun(epoch).get(_LATE_BEFORE, mark)
+        return found
 
     def _leave_out_late(self, found: dict[str | None, Total]) -> dict[str | None, Total]:
         """What a batch amounts to, without late rows where these are going to be taken in."""
@@ -444,6 +455,10 @@ class _Run:
 
 CHECKPOINT = "checkpoint"
 """Key in what a batch says it has read: the checkpoint's folder; in older batches only where it is not the base."""
+
+_LATE_BEFORE = "late_before"
+"""Key in what a batch says it has read: before which moment its rows are late, microseconds, or None. Whoever does the
+batch again judges alike, though `allowed_lateness` may have been changed since."""
 
 
 def _later(one: int | None, other: Any) -> int | None:

@@ -54,11 +54,14 @@ class Judge:
         The stream's expressions over its source.
     before
         The batch before; None: this is the first one.
+    mark
+        The moment before which rows are late, microseconds; None: none are.
     """
 
     db: Database
     evaluation: Evaluation
     before: Publication | None
+    mark: int | None
 
     def judged(self, rows: DataFrame) -> DataFrame:
         """Prepared rows of the source's rows."""
@@ -66,13 +69,13 @@ class Judge:
         if before is None:
             return self.evaluation.judged(rows)
         session = rows.sparkSession
-        mark = None if stream.allowed_lateness is None else timestamps.from_micros(settled_before(before))
+        mark = timestamps.from_micros(self.mark)
         ids = None
         if stream.event_id is not None:
             ids = repeats.unsettled_ids(self._read_identified(before, mark, session), mark)
         return self.evaluation.judged(
             rows,
-            watermark=None if mark is None else timestamps.to_micros(mark),
+            watermark=self.mark,
             known_ids=ids,
             last_steps=steps.last_steps(self._read_stepped(before, session)) if stream.probabilistic else None,
         )

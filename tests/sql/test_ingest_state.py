@@ -70,6 +70,21 @@ def test_a_run_that_dies_before_it_publishes_is_done_again_with_the_same_input(
     assert s.reasons() == ["time"]
 
 
+@pytest.mark.parametrize(("before", "now", "names"), [("0 s", "none", "ac"), ("none", "0 s", "bac")])
+def test_a_batch_that_was_begun_is_judged_by_the_lateness_of_then(
+    s: Lake, monkeypatch: pytest.MonkeyPatch, before: str, now: str, names: str
+) -> None:
+    s.ingest(allowed_lateness=before)
+    s.write("b.csv", "2023-01-01,b,k,1")
+    with monkeypatch.context() as patch:
+        patch.setattr(Batch, "publish", die)
+        with pytest.raises(CrashError):
+            s.ingest(allowed_lateness=before)
+    s.write("c.csv", "2024-01-02,c,k,1")
+    assert s.ingest(allowed_lateness=now).batches == 2
+    assert sorted(s.events("name")) == sorted((name,) for name in names)
+
+
 def test_a_run_that_dies_after_it_published_is_not_done_again(s: Lake) -> None:
     s.ingest()
     for name in ("0", ".0.crc"):
