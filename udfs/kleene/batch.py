@@ -26,7 +26,7 @@ from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.result import MATCHES, match_rows
 from patternlake.udfs.kleene.task import Portion, answer_portion, partition_numbers, sorted_portion
 from patternlake.udfs.kleene.work import Work
-from patternlake.udfs.limits import TooManyMatchesError
+from patternlake.udfs.limits import MAX_MATCHES, TooManyMatchesError
 
 MATCH, EVENT, ADVANCED = "match", "event", "advanced"
 EVENT_COLUMNS = {
@@ -121,6 +121,8 @@ def batch_rows(
 def open_rows(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
     """The matches that are not among those that are known; parameters as of `batch_rows`.
 
+    With `truncate` the first of each partition, one more than are asked for where there are as many.
+
     Yields
     ------
     Rows of `result.MATCHES`.
@@ -128,11 +130,21 @@ def open_rows(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]
     codes = partition_numbers(request, rows)
     given = sorted_portion(request, rows, codes, _is_unruled(rows, codes))
     measures = request.pattern.measures
+    cut = False
 
     def write(matches: Matches, given: Portion, sure: BoolArray, rows: Mapping[str, pa.Array]) -> pa.Table:
+        nonlocal cut
+        cut |= matches.truncated and len(matches) <= request.max_matches
         return match_rows(matches, given.parts, sure, measures, rows)
 
-    yield from answer_portion(request, portion, given, write)
+    # Known matches are found again, and so are some that only events which are not read again rule out. Both have been
+    # left out of what is written, so whether enough are left shows there.
+    held = request.max_matches + 1 if request.truncate else max(MAX_MATCHES, request.max_matches)
+    found = list(answer_portion(replace(request, max_matches=held), portion, given, write))
+    while cut:
+        held, cut = 4 * held, False
+        found = list(answer_portion(replace(request, max_matches=held), portion, given, write))
+    yield from found
 
 
 def _is_unruled(rows: Mapping[str, pa.Array], codes: IntArray) -> BoolArray:

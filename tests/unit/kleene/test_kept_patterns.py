@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -185,11 +186,12 @@ class Kept:
                 raise
             return list(batch_rows(question, portion, rows, kept_events=kept_events))
 
-    def answered(self) -> Answer:
-        """What the function says: what is stored, and what is open."""
+    def answered(self, **limits: Any) -> Answer:
+        """What the function says: what is stored, and what is open; `limits` are those of the call."""
         assert self.carried is not None
         tables = [MATCHES.empty_table(), *self.stored]
-        for question, portion, rows in self.portions(self.carried):
+        for unlimited, portion, rows in self.portions(self.carried):
+            question = replace(unlimited, **limits)
             tables += open_rows(question, portion, rows)
         return self.rows_by_match([merge_matches(question, pa.concat_tables(tables))])
 
@@ -304,7 +306,27 @@ def check(kept: Kept, events: Sequence[Event], rng: random.Random) -> int:
         assert found == kept.from_scratch(), told
         assert sure <= set(found), ("was said to be final", sure - set(found), told)
         sure |= {match for match, row in found.items() if row["final"]}
+        check_limited(kept, found, rng.randint(1, 4))
     return early
+
+
+def check_limited(kept: Kept, found: Answer, most: int) -> None:
+    """Compare a call with `max_matches` with the first rows of each partition that one without it `found`."""
+    counts = Counter(part for part, _ in found)
+    number: Counter[Part] = Counter()
+    expected: Answer = {}
+    for (part, bindings), row in found.items():
+        number[part] += 1
+        if number[part] <= most:
+            expected[part, bindings] = {**row, "truncated": counts[part] > most}
+    limited = kept.answered(max_matches=most, truncate=True)
+    told = (most, kept.text, kept.policy, kept.after_match, kept.lateness, kept.events)
+    assert list(limited.items()) == list(expected.items()), told
+    if max(counts.values(), default=0) > most:
+        with pytest.raises(ArgumentError, match=f"more than max_matches = {most}"):
+            kept.answered(max_matches=most)
+    else:
+        assert kept.answered(max_matches=most) == found, told
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -351,6 +373,27 @@ def test_a_match_is_written_as_soon_as_its_last_event_is_settled() -> None:
     kept.ingest(letters("CC", begin=3))
     kept.batch()
     assert [match for match, _ in kept.written] == [((), "[('A', [1]), ('B', [2])]")]
+
+
+def test_matches_that_are_written_take_no_place_among_the_first_of_those_that_are_open() -> None:
+    kept = Kept("A ; B WITHIN 1 HOUR", lateness=8000)
+    kept.ingest(letters("ABABAB"))
+    kept.ingest(letters("ABCCCCC", begin=7))
+    kept.batch()
+    assert 0 < len(kept.written) < 7
+    check_limited(kept, kept.answered(), 7)
+
+
+def test_matches_that_only_a_later_beginning_of_the_events_gives_are_not_counted() -> None:
+    """An X at 1 that is not read again kept the As at 3 to 5 from being matches."""
+    kept = Kept("!X ; A WITHIN 5 MILLISECOND")
+    for events in (letters("XZAAA"), letters("C", begin=12)):
+        kept.ingest(events)
+    kept.batch()
+    kept.ingest(letters("A", begin=13))
+    found = kept.answered()
+    assert [readable(row["bindings"]) for row in found.values()] == ["A 7"]
+    check_limited(kept, found, 1)
 
 
 def test_a_growing_end_is_written_when_its_window_has_passed() -> None:
