@@ -121,6 +121,14 @@ class Snapshot:
         count = partial(self._name_counts, events, most)
         return self.reader.once("event_statistics", ("name_counts", events, most), count)
 
+    def last_time(self, events: BatchRange) -> int | None:
+        """The greatest time of a stream's events, microseconds since the epoch; None: there are none."""
+        find = partial(self._last_time, events)
+        return self.reader.once("event_statistics", ("last_time", events), find)
+
+    def _last_time(self, events: BatchRange) -> int | None:
+        return pc.max(in_micros(self._statistics(events)["last_time"])).as_py()  # type: ignore[no-any-return]
+
     def _name_counts(self, events: BatchRange, most: int) -> list[NameCount]:
         rows = self._statistics(events)
         told = rows.filter(pc.is_valid(rows["attributes"]))

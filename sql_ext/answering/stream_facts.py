@@ -31,10 +31,10 @@ class StreamFacts:
     counts: list[NameCount]
 
 
-def facts_of(snapshot: Snapshot, stream: str | None) -> StreamFacts:
-    """What is known of a stream, which may not exist."""
+def facts_of(snapshot: Snapshot, stream: str | None, names: int = 0) -> StreamFacts:
+    """What is known of a stream, which may not exist; so many `names` are counted at least, if it has them."""
     found = snapshot.published("ingest", stream or "")
     if found.at is None:
         return StreamFacts(None, found, snapshot.names("ingest"), [])
-    counts = snapshot.name_counts(found.at.rows, MOST_NAMES)
+    counts = snapshot.name_counts(found.at.rows, max(MOST_NAMES, names))
     return StreamFacts(found.at.object_id, found, snapshot.names("ingest"), counts)

@@ -101,6 +101,9 @@ class _Shown(Snapshot):
     def name_counts(self, rows: BatchRange, most: int) -> list[NameCount]:
         return []
 
+    def last_time(self, rows: BatchRange) -> int | None:
+        return None
+
 
 @dataclass(frozen=True)
 class TableLake(Lake):

@@ -47,8 +47,11 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
 
 def reads_of(lake: Lake, arguments: Mapping[str, Any]) -> tuple[PartitionReads[FunnelRequest], bool]:
     """Check a call; what is to be read for it, and whether the analyst was told of names that never occurred."""
-    facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
-    reads = check_request(arguments, facts.published, facts.known, facts.counts)
+    snapshot = lake.snapshot(arguments["as_of"])
+    facts = facts_of(snapshot, arguments["stream"])
+    at = facts.published.at
+    last_time = None if at is None else snapshot.last_time(at.rows)
+    reads = check_request(arguments, facts.published, facts.known, facts.counts, last_time)
     return reads, tell_unseen(lake, reads.request.query.asked_names, facts.counts)
 
 

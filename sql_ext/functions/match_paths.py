@@ -18,6 +18,7 @@ from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
 from patternlake.sql_ext.calls.declaring import Int32, table_function
 from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
 from patternlake.sql_ext.lakes.lake import Lake
+from patternlake.udfs.arguments import given_or
 from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.paths.request import (
     DEFAULT_AFTER,
@@ -32,7 +33,8 @@ from patternlake.udfs.record_batches import columns_of
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
-    facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
+    top = given_or(arguments, "top", DEFAULT_TOP)
+    facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"], top)
     counts = facts.counts or lake.count_names()
     reads = check_request(arguments, facts.published, facts.known, counts)
     request = reads.request

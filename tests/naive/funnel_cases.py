@@ -86,7 +86,8 @@ def asked(
     times = {name: [event.time for event in events if event.name == name] for name in names}
     counts = [NameCount(name, len(t), min(t), max(t)) for name, t in times.items()]
     batch = PublishedBatch(1, 1, 1, json.dumps(STREAM), watermark=watermark)
-    return check_request({"stream": "s", "pattern": text, **arguments}, Published(batch), ["s"], counts)
+    last = max((event.time for event in events), default=None)
+    return check_request({"stream": "s", "pattern": text, **arguments}, Published(batch), ["s"], counts, last)
 
 
 def rows_of(partitions: Partitions, rng: random.Random | None = None) -> pa.Table:

@@ -14,6 +14,7 @@ from naive.kleene import Event
 from sql.sketch_lake import E, SketchLake, Stream, by_tasks, call, letters, shared
 
 import patternlake
+from patternlake.sql_ext.answering import stream_facts
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -79,6 +80,14 @@ def test_the_worked_letters_stop_at_the_third_step(lake: SketchLake, way: str) -
     assert counts == [(1, "A", 1, 0), (2, "B", 1, 0), (3, "C", 1, 1), (4, "D", 0, 0)]
     assert (row["key"], row["reached"], row["positions"]) == (None, 3, [1, 2, 3])
     assert (row["waited_seconds"], row["next_position"], row["next_name"], row["final"]) == (3.0, 4, "B", True)
+
+
+def test_the_end_of_the_stream_is_that_of_rare_names_as_well(lake: SketchLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last event may be of a name that is not among those that are counted."""
+    monkeypatch.setattr(stream_facts, "MOST_NAMES", 1)
+    stream = published(lake, "funnel rare end", letters("AAZ"), allowed_lateness="10 seconds")
+    ((row,),) = lake.ask([call("match_funnel_rows", stream.name, "A ; B WITHIN 1 MIN")])
+    assert (row["positions"], row["waited_seconds"], row["final"]) == ([1], 2.0, False)
 
 
 def by_tasks_where(lake: SketchLake, way: str) -> AbstractContextManager[None]:

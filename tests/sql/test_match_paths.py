@@ -12,6 +12,7 @@ from sql.sketch_lake import SketchLake, call, shared
 from sql.test_match_funnel import by_tasks_where, partitions_of, plain, shop, worked
 
 import patternlake
+from patternlake.sql_ext.answering import stream_facts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +53,13 @@ def test_paths_are_those_of_the_oracle(lake: SketchLake, way: str) -> None:
 def test_python_takes_the_same_arguments(lake: SketchLake) -> None:
     found = patternlake.match_paths(lake.spark, worked(lake).name, around="D", before=1, after=1, top=1)
     assert [(row["path"], row["occurrences"]) for row in found.collect()] == [(["…", "D", "…"], 1)]
+
+
+def test_as_many_names_are_kept_as_are_asked_for(lake: SketchLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few names are counted for other questions."""
+    monkeypatch.setattr(stream_facts, "MOST_NAMES", 2)
+    (found,) = lake.ask([call("match_paths", worked(lake).name, "D", 1, 1)])
+    assert [(row["path"], row["occurrences"]) for row in found] == [(["A", "D", "C"], 1)]
 
 
 def test_what_a_call_may_not_say_is_named(lake: SketchLake) -> None:

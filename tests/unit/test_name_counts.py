@@ -96,6 +96,14 @@ def test_counts_are_those_of_all_rows_whoever_asked_before(tmp_path_factory: Any
             assert counts(reader, asked) == expected(written, asked)
 
 
+def test_the_last_time_is_that_of_all_names(tmp_path: Path) -> None:
+    write(str(tmp_path / "event_statistics_log"), [(1, "a", 2, 0, 1, None), (1, "b", 1, 5, 5, None)])
+    snapshot = Snapshot(DirectReader(str(tmp_path), TableCache()), None)
+    assert [each.name for each in snapshot.name_counts(BatchRange(1, 1, 1), 1)] == ["a"]
+    assert snapshot.last_time(BatchRange(1, 1, 1)) == 5
+    assert snapshot.last_time(BatchRange(2, 1, 1)) is None, "a stream without events"
+
+
 @pytest.mark.usefixtures("_few")
 def test_what_was_summed_up_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = str(tmp_path / "event_statistics_log")

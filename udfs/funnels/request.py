@@ -61,7 +61,11 @@ class FunnelRequest:
 
 
 def check_request(
-    arguments: Mapping[str, Any], publication: Published, known: Sequence[str], counts: Sequence[NameCount]
+    arguments: Mapping[str, Any],
+    publication: Published,
+    known: Sequence[str],
+    counts: Sequence[NameCount],
+    last_time: int | None,
 ) -> PartitionReads[FunnelRequest]:
     """Check a call, and say what is to be read for it.
 
@@ -71,6 +75,8 @@ def check_request(
         As of `published_stream`.
     counts
         Of the stream's names.
+    last_time
+        Of the stream's events, microseconds; None: not known.
 
     Raises
     ------
@@ -87,7 +93,7 @@ def check_request(
     parameters = dict(arguments.get("params") or {})
     query = compile_once(_compile, arguments["pattern"], configuration, parameters, arguments.get("within"))
     check_key(arguments, configuration, partitioned=query.partition != ("key",))
-    ends = [end for end in (*(row.last for row in counts), at.watermark) if end is not None and end < SETTLED]
+    ends = [end for end in (last_time, at.watermark) if end is not None and end < SETTLED]
     to_time = arguments.get("to_time")
     until = min((end for end in (max(ends, default=None), to_time) if end is not None), default=None)
     request = FunnelRequest(
