@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from patternlake.udfs.attributes import attribute_columns
+from patternlake.udfs.attributes import attribute_columns, write_texts
 from patternlake.udfs.events import Events, read_events
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.partitions import distinct_partitions, partition_values
@@ -52,5 +52,5 @@ def as_texts(column: Column) -> pa.Array:
     known = np.broadcast_to(column.known, column.values.shape)
     values = pa.array(column.values, mask=~known)
     if column.type in ("timestamp", "date"):
-        values = values.cast(pa.timestamp("us"))
+        return write_texts(values.cast(pa.timestamp("us")))
     return values.cast(pa.string())

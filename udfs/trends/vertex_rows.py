@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.attributes import values_of, write_texts
 from patternlake.udfs.events import integers, micros
-from patternlake.udfs.language.predicate.columns import Column, text_column
+from patternlake.udfs.language.predicate.columns import Column, text_column, typed_column
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, column_type
 from patternlake.udfs.partitions import columns_of_lists, distinct_partitions, lists_of
 from patternlake.udfs.record_batches import in_order
@@ -193,9 +193,8 @@ def _values(texts: pa.Array, type_: str) -> Column:
     if type_ == "string":
         return text_column(texts, known)
     if type_ in ("timestamp", "date"):
-        read = pc.cast(pc.cast(texts, pa.timestamp("us")), pa.int64())
-    else:
-        kinds = {"double": pa.float64(), "boolean": pa.bool_(), "null": pa.bool_()}
-        read = pc.cast(texts, kinds.get(type_, pa.int64()))
+        return replace(typed_column(texts, "timestamp"), type=type_)
+    kinds = {"double": pa.float64(), "boolean": pa.bool_(), "null": pa.bool_()}
+    read = pc.cast(texts, kinds.get(type_, pa.int64()))
     filled = pc.fill_null(read, pa.scalar(False if pa.types.is_boolean(read.type) else 0, read.type))
     return Column(filled.to_numpy(zero_copy_only=False), known, type_)

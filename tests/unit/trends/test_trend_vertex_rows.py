@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,15 @@ import pytest
 from naive import trends as naive
 from naive.trend_cases import ATTRIBUTES, compiled, keys_of, random_events, random_query, vertices
 
+from patternlake.udfs.attributes import column_of
 from patternlake.udfs.kept_attributes import read_attributes
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.partitions import partition_texts
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.kernels.trends import Trends
-from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout, vertex_rows, vertices_from
+from patternlake.udfs.trends.query import compile_query
+from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout, vertex_rows, vertices_from, vertices_of_rows
 
 
 def table_rows(events: Sequence[naive.Event], types: Mapping[str, str] = ATTRIBUTES) -> dict[str, pa.Array]:
@@ -116,3 +121,28 @@ def test_values_of_every_type_come_back() -> None:
     assert found.left[1].values.tolist() == [2**62 + at for at in range(len(odd))]
     assert found.left[2].values.tolist() == [event.values["s"] for event in events]
     assert found.along[0].values.tolist() == [""] * len(odd)
+
+
+@pytest.mark.parametrize("type_", ["date", "timestamp"])
+@pytest.mark.parametrize("years", ["", " + 40000 DAYS", " - 800000 DAYS", " + 20000000 DAYS"])
+def test_moments_of_any_year_come_back(type_: str, years: str) -> None:
+    types = {"x": type_, "y": type_}
+    text = f"PATTERN E+ e[] WHERE e[i].x <= e[i-1].y{years}"
+    question = compile_query(parse(text), Scope(attributes=types))
+    rows = {
+        "position": pa.array([1, 2, 3], pa.int64()),
+        "time": pa.array([1, 2, 3], pa.int64()).cast(pa.timestamp("us", "UTC")),
+        "key": pa.nulls(3, pa.string()),
+        "name": pa.array(["E"] * 3),
+    }
+    moments = pa.array([date(9999, 12, 31), None, date(2024, 2, 29)], pa.date32())
+    if type_ == "timestamp":
+        moments = moments.cast(pa.timestamp("us", "UTC"))
+    rows |= {column_of(name, type_): moments for name in types}
+    layout = Layout(question, types)
+    direct, _, _ = vertices_of_rows(layout, rows)
+    found, _ = vertices_from(layout, columns([vertex_rows(layout, rows)]))
+    for one, other in zip((*found.left, *found.right), (*direct.left, *direct.right), strict=True):
+        assert one.type == other.type
+        assert one.known.tolist() == other.known.tolist() == [True, False, True]
+        assert one.values[one.known].tolist() == other.values[other.known].tolist()
