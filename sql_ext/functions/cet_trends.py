@@ -57,7 +57,8 @@ def _rows(call: TrendCall) -> DataFrame | pa.Table:
     asked = call.request
     if asked.sample is not None:
         drawn, truncated = picks(cells, asked.sample, asked.seed, allowed)
-        rows = _pick_here(call, vertices, drawn) if vertices is not None else _pick(call, drawn)
+        here = vertices is not None or not drawn
+        rows = _pick_here(call, vertices or {}, drawn) if here else _pick(call, drawn)
         return _finish(call, rows, truncated)
     passed = asked.from_trend - 1
     dealt, truncated = shares(cells, asked.max_trends, truncate=asked.truncate, allowed=allowed, passed=passed)

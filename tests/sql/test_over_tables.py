@@ -172,6 +172,12 @@ def test_a_frame_in_python(lake: SketchLake, stream: Stream) -> None:
     assert trends.count() == len(wanted) > 0
 
 
+def test_a_sample_of_no_trends_has_no_rows(lake: SketchLake, stream: Stream) -> None:
+    asked = call("cet_trends", "PATTERN a ; none DEFINE none AS x > 99", stream="clicked", name="page", sample=3)
+    over_table = asked.replace("'clicked'", TABLE, 1)
+    assert lake.spark.sql(f"SELECT * FROM {over_table}").collect() == []
+
+
 def test_several_columns_partition_and_none_does(lake: SketchLake, stream: Stream) -> None:
     asked = "match_pattern(TABLE(clicks) {by} ORDER BY (at), 'a ; b', 'skip_till_next', name => 'page')"
     by_both = asked.format(by="PARTITION BY (user, via)")
