@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from patternlake.udfs.arguments import check_bounds, given_or, unknown
+from patternlake.udfs.arguments import check_bounds, check_key, given_or, unknown
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.published import Published, PublishedBatch
 from patternlake.udfs.requests import BatchRange, compile_once
@@ -162,7 +162,7 @@ def reads_of(
     at
         What was published of the query, or, of a text, of the stream that it asks.
     configuration
-        Of the query, as of `layout_of`.
+        Of the query, as of `layout_of`, with ``stream_name``.
     state
         Of the query.
 
@@ -178,6 +178,9 @@ def reads_of(
     from_trend, sample = given_or(arguments, "from_trend", 1), arguments.get("sample")
     _check_listed(arguments, max_trends, from_trend, sample)
     layout = compile_once(layout_of, configuration)
+    # A call of a configured query does not name the stream itself.
+    named = {**arguments, "stream": configuration["stream_name"]}
+    check_key(named, configuration["stream"], partitioned=bool(layout.query.partition))
     windows = Windows.of(layout.query)
     low, high = arguments.get("from_time"), arguments.get("to_time")
     if not windows.width and (low is not None or high is not None):

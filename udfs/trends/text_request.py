@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from patternlake.udfs.arguments import check_key
 from patternlake.udfs.digits import show_number
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.pattern_names import names_taken
@@ -61,9 +60,13 @@ def check_text(
             "query is a text, and stream is NULL; give the name of the stream that it asks, stream => '…'"
         )
     at, stream = published_stream({**arguments, "pattern": arguments["query"]}, publication, known)
-    configuration = {"query": arguments["query"], "params": dict(arguments.get("params") or {}), "stream": stream}
+    configuration = {
+        "query": arguments["query"],
+        "params": dict(arguments.get("params") or {}),
+        "stream_name": arguments["stream"],
+        "stream": stream,
+    }
     query = compile_once(layout_of, configuration).query
-    check_key(arguments, stream, partitioned=bool(query.partition))
     windows, last = Windows.of(query), at.source_to
     # Of so many names, there may be others that are not counted; of a table none is.
     counted = counts if 0 < len(counts) < MOST_NAMES or not at.source_to else None
