@@ -31,7 +31,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 Rows = dict[naive.Cell, list[tuple[int, ...]]]
 
 
-def compiled(text: str, parameters: dict[str, str] | None = None) -> TrendQuery:
+def compiled(text: str, parameters: dict[str, str | None] | None = None) -> TrendQuery:
     return compile_query(parse(text), Scope(attributes=ATTRIBUTES, parameters=parameters or {}, key="carrier"))
 
 

@@ -129,6 +129,10 @@ class Splitter:
             place.comparisons.append(("=", true, Cast(argument=root, to="boolean"), "boolean"))
             return
         if isinstance(root, Call) and root.operator in FLIPPED:
+            if any(isinstance(side, Literal) and side.type == "null" for side in root.arguments):
+                # NULL, as a parameter without a value is, compares with nothing, so no gap will do.
+                place.gaps.append((1, 0))
+                return
             if (gap := self.gap(root, step)) is not None:
                 operator, microseconds = gap
                 if operator != "<>":

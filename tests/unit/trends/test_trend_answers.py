@@ -184,3 +184,17 @@ def test_too_many_edges_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "E+ e[] WHERE e[i].x > e[i-1].x OR e[i].n = 1"
     with pytest.raises(ArgumentError, match="more than 5 pairs of events of one part of the answer may follow one"):
         Trends(compiled(text), vertices_of(compiled(text), events_of(events, partitioned=False)))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "t(E[i]) - t(E[i-1]) < most",
+        "most > t(E[i]) - t(E[i-1])",
+        "t(E[i]) < t(E[i-1]) + most",
+    ],
+)
+def test_a_comparison_with_null_holds_of_no_two_events(condition: str) -> None:
+    events = stream("EEE", x=[1.0, 2.0, 3.0])
+    question = compiled(f"E+ WHERE {condition}", {"most": None})
+    assert Trends(question, vertices_of(question, events_of(events, partitioned=False))).counts().trends == [3]
