@@ -12,6 +12,7 @@ from patternlake.udfs.arguments import check_bounds, given_or
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language import durations
+from patternlake.udfs.language.query import extents
 from patternlake.udfs.machines.forecasts.grids import limits_of
 from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD
 from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts, Forecaster, Passage, Waited
@@ -187,7 +188,7 @@ def _lookahead(text: str | None) -> tuple[int | None, int | None]:
             f"lookahead => {text!r} is neither a number of events nor a time to come; {right}, or a time such as "
             "'2 HOURS'"
         )
-    return None, time
+    return None, min(time, extents.MOST_MICROS)
 
 
 def waited_of(at: PublishedBatch, partition: Sequence[str]) -> Waited:

@@ -18,8 +18,8 @@ LONGEST = 2**63 - 1
 
 _MOST_EVENTS = 1 << 56
 """Events of a window: no stream has more."""
-_MOST_MICROS = 1 << 59
-"""Microseconds of a window: no two moments of the years 1 to 9999 are as far apart.
+MOST_MICROS = 1 << 59
+"""Microseconds of a window or a lookahead: no two moments of the years 1 to 9999 are as far apart.
 
 Some windows, beside any rank or moment, still are whole numbers of 64 bits.
 """
@@ -40,7 +40,7 @@ def clip(size: Extent | None) -> Extent | None:
     """Shorten a window to what is longer than any stream, so that kernels can add it to a rank or a moment."""
     if size is None:
         return None
-    return replace(size, amount=min(size.amount, _MOST_EVENTS if size.counted else _MOST_MICROS))
+    return replace(size, amount=min(size.amount, _MOST_EVENTS if size.counted else MOST_MICROS))
 
 
 def to_text(size: Extent) -> str:
