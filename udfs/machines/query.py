@@ -22,7 +22,7 @@ from patternlake.udfs.language.predicate.predicates import (
     read_definitions,
     read_predicate,
 )
-from patternlake.udfs.language.query import engines, operands, tree
+from patternlake.udfs.language.query import engines, extents, operands, tree
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.tree import Extent, Query
 from patternlake.udfs.machines.time_conditions import MOST_CHOICES, TimeCondition, time_conditions
@@ -187,7 +187,7 @@ class _Compiler:
             bounds=tuple(self.time_conditions()),
             variables=tuple(dict.fromkeys(variable for primitive in primitives for variable, _ in primitive.joins)),
             partition=partition,
-            within=self.query.within,
+            within=extents.clip(self.query.within),
             columns=frozenset(read) - {"position", "time"},
             query=self.query,
             measures=read_pattern_measures(self.query, self.named, self.scope),

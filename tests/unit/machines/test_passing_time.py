@@ -83,6 +83,17 @@ def test_what_is_left_of_a_deadline_is_so_before_1970_too(begin: int, sign: str,
     assert (found["left"][begun].as_py(), found["closed"][begun].as_py()) == (left, closed and closed + 1)
 
 
+def test_the_longest_window_leaves_more_time_than_there_is() -> None:
+    run = Run(["a ; b WITHIN 9223372036854775 MILLISECOND"])
+    run.take(stream("a@1700000000"))
+    group, ((_, held),) = Group(("s",), run.compiled, 0.0), run.held.items()
+    rows = state.instances(group, 0, held, pa.array([[]], pa.list_(pa.string())), run.codes, frozenset())
+    columns = {name: rows[name] for name in dict.fromkeys((*COLUMNS, *PARTITION_COLUMNS))}
+    left = standing(group, TYPES, columns, 1_700_000_001 * SECOND)["left"]
+    begun = [bool(operands) for operands in rows["operands"].to_pylist()].index(True)
+    assert left[begun].as_py() > 10_000 * 366 * 86_400 * SECOND
+
+
 def test_without_a_deadline_nothing_ends() -> None:
     subscription = naive.Subscription(then(p("a"), p("b")), "a ; b")
     assert len(shown(subscription, stream("a@1"), 10**15)) == 1
