@@ -136,7 +136,7 @@ def nodes_below(
     tops
         Rows of `tops_hit`.
     every
-        Look at the tops of all segments again, as they answer where nodes below have gone.
+        Look at the tops again, as they answer where nodes below have gone.
 
     Returns
     -------
@@ -144,14 +144,13 @@ def nodes_below(
     """
     asked = reads.request if request is None else request
     segments = tops["segment"].to_numpy()
+    tested = dict(zip(segments.tolist(), tops["keys"].to_pylist(), strict=True))
     buckets = {TOP_BUCKET} if every else set()
     if "body" in asked.tiers():
         buckets |= set((segments // reads.segments_together).tolist())
-    tested = dict(zip(segments.tolist(), tops["keys"].to_pylist(), strict=True)) if asked.every_key else None
     where = [*shown_in(reads), among("bucket", sorted(buckets))]
-    some = range(-(-asked.events // asked.segment_events)) if every else sorted(set(segments.tolist()))
-    nodes = _Nodes(asked, tested)
-    return _map_segments(lake, where, ("segment", *_NODE), some, _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
+    columns, some = ("segment", *_NODE), sorted(tested)
+    return _map_segments(lake, where, columns, some, _HIT, _HIT_ROW, _Nodes(asked, tested))["hit"].combine_chunks()
 
 
 def claims_to_expect(lake: Place, reads: SketchReads) -> pa.Table:
@@ -236,15 +235,16 @@ class _Tops:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """From rows of nodes to hits, given for each segment the keys to test where every key is asked for."""
+    """From rows of nodes to hits, given the segments to test, with the keys where every key is asked for."""
 
     request: SketchRequest
-    tested: Mapping[int, list[str | None]] | None
+    tested: Mapping[int, list[str | None] | None]
 
     def __call__(self, rows: pa.Table) -> pa.Table:
+        # A bucket holds segments that the tops have denied as well, of which leaves would claim more.
+        rows = rows.filter(pa.array(np.isin(rows["segment"].to_numpy(), list(self.tested)), pa.bool_()))
         segments = rows["segment"].to_numpy()
-        listed = [None if self.tested is None else self.tested.get(segment) for segment in segments.tolist()]
-        keys = pa.array(listed, pa.list_(pa.string()))
+        keys = pa.array([self.tested[segment] for segment in segments.tolist()], pa.list_(pa.string()))
         found = node_hits(self.request, segments, _node_rows(rows), keys)
         return pa.Table.from_arrays([found.filter(found.is_valid())], schema=_HIT)
 

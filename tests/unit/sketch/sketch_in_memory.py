@@ -29,7 +29,8 @@ class Tree:
     """A sketch in memory, which counts the nodes that are read of it; of the events, which blocks.
 
     Events have the attribute x, and `others`, each with its type.
-    Blocks have `1 << block_bits` events. Whether events are read without a look at the sketch, `cheap_events` says.
+    Blocks have `1 << block_bits` events, and `together` neighbouring segments lie in one bucket. Whether events are
+    read without a look at the sketch, `cheap_events` says.
     """
 
     cheap_events = False
@@ -46,6 +47,7 @@ class Tree:
         times: Sequence[int] | None = None,
         block_bits: int = 17,
         others: Mapping[str, tuple[str, Sequence[Any]]] | None = None,
+        together: int = 1,
     ) -> None:
         self.events = len(names)
         self.structure = structure
@@ -76,9 +78,9 @@ class Tree:
         )
         built = SegmentPlan(self.sizing, 3, True, expressions=1, number=0, stream_id=1, batch_id=0)
         rows = pa.Table.from_batches(list(segment_rows(events, built)))
-        # Each segment is a part of its own: these are small.
+        self.together = together
         top = pa.compute.equal(rows["bucket"], TOP_BUCKET)
-        part = pa.compute.if_else(top, TOP_BUCKET, rows["segment"]).cast(pa.int32())
+        part = pa.compute.if_else(top, TOP_BUCKET, pa.compute.divide(rows["segment"], together)).cast(pa.int32())
         self.table = rows.set_column(rows.column_names.index("bucket"), "bucket", part)
 
     @property
@@ -129,4 +131,4 @@ class Tree:
         state = {"plans": [{"sizing": asdict(self.sizing)}], "events": self.events}
         sketch = SketchState(json.dumps(configuration), json.dumps(state))
         request = check_call({"stream": "s", "pattern": pattern, **arguments}, sketch, ["s"], compile_asked)
-        return SketchReads(request, BatchRange(1, 0, 0), BatchRange(1, 0, 0), 1)
+        return SketchReads(request, BatchRange(1, 0, 0), BatchRange(1, 0, 0), self.together)

@@ -56,6 +56,19 @@ def test_what_is_said_early_is_what_all_nodes_say_from_fewer_of_them(structure: 
     assert early_read < whole_read
 
 
+def test_leaves_below_a_top_that_denies_the_name_are_not_asked() -> None:
+    """Though their segment lies in one bucket with others: leaves err often, and would claim what the top denies."""
+    names = [f"n{number}" for number in range(800)]
+    names[200] = "R"
+    alone, together = (Tree(names, fpq=0.3, together=each) for each in (1, 100))
+    hits = []
+    for tree in (alone, together):
+        found = descend(tree, tree.request("R", verify=False, after_match="next"))
+        hits.append(found.to_pylist())
+    assert 25 in [hit["segment"] for hit in hits[0]], "where the R is"
+    assert hits[1] == hits[0]
+
+
 def occurs(
     pattern: naive.Pattern,
     names: Sequence[str],
