@@ -97,7 +97,8 @@ def candidates(request: SketchRequest, hits: pa.Array) -> Candidates:
     wanted = candidate_ranges(
         request.pattern, found, policy=request.policy, partitioned=request.one_key, window=request.window
     )
-    blocks = range(last + 1) if wanted.ranges is None else _touch(wanted.ranges)
+    # Bounds of a question may lie far from all events.
+    blocks = range(last + 1) if wanted.ranges is None else _touch(np.clip(wanted.ranges, 1, request.events))
     return Candidates(None if wanted.every_event else tuple(names), tuple(blocks))
 
 

@@ -15,7 +15,7 @@ from unit.sketch.sketch_in_memory import LEAF, Tree
 from patternlake.sql_ext.sketches.sketch_descent import descend, nodes_below, tops_hit
 from patternlake.sql_ext.sketches.sketch_existence import anywhere
 from patternlake.udfs.sketch.reads import SketchReads
-from patternlake.udfs.sketch.result import answer, exists
+from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.segment_order import taking_part
 
 
@@ -67,6 +67,14 @@ def test_leaves_below_a_top_that_denies_the_name_are_not_asked() -> None:
         hits.append(found.to_pylist())
     assert 25 in [hit["segment"] for hit in hits[0]], "where the R is"
     assert hits[1] == hits[0]
+
+
+@pytest.mark.parametrize("last", [1 << 36, (1 << 63) - 1])
+def test_bounds_far_behind_the_last_event_read_no_more_than_there_is(last: int) -> None:
+    tree = Tree("ABC", x=[1.0, 2.0, 3.0])
+    pattern = "early ; C DEFINE early AS x < 3"
+    reads = tree.request(pattern, from_position=1, to_position=last)
+    assert candidates(reads.request, descend(tree, reads)).blocks == (0,)
 
 
 def occurs(
