@@ -53,6 +53,14 @@ def test_each_line_of_a_plan_says_what_was_found() -> None:
     assert {rows for line, rows in found.items() if line.startswith("alternative")} == {None}
 
 
+def test_each_operand_of_a_group_that_must_be_absent_says_what_is_left_after_it() -> None:
+    """Behind a1 there is b2 with c3, behind a4 b5 with d6, behind a7 a b alone and behind a9 nothing."""
+    text = "a ; !(b ; (c | d)) WITHIN 3 EVENTS"
+    found = lines_of(text, stream("a1 b2 c3 a4 b5 d6 a7 b8 a9"), "a")
+    left = [found[f"then !{name}: none in its gap"] for name in "bcd"]
+    assert left == [2, 3, 2], "the c rules out a1, and the d a4"
+
+
 def test_a_node_of_some_orders_of_the_pattern_adds_them_up() -> None:
     found = lines_of("(a | b) ; c", stream("a1 a2 b3 c4"), "((a b) c)")
     assert (found["join ((a b) c)"], found["join (a b)"], found["c"]) == (3, 3, 2)

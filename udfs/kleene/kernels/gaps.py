@@ -39,12 +39,18 @@ def free_of_negated(joiner: Joiner, matches: Collected, work: Work | None = None
     test = _Test(joiner, matches)
     for gap in joiner.layout.linearization.gaps:
         bounds = test.bounds(gap)
+        left: dict[int, int] = {}
         for absent in gap.negated:
             begun = perf_counter()
             rows = np.flatnonzero(free & bounds.between)
             free[rows[test.present(gap, absent, bounds.take(rows))]] = False
+            # An operand of a group may stand in several, and its step is done with the last of them.
+            left |= dict.fromkeys(absent.operands, int(free.sum()))
             if work is not None:
-                work.add(absence(absent.operands[0]), int(free.sum()), perf_counter() - begun)
+                work.add(absence(absent.operands[0]), 0, perf_counter() - begun)
+        if work is not None:
+            for operand, rows_left in left.items():
+                work.add(absence(operand), rows_left, 0.0)
     return free
 
 
