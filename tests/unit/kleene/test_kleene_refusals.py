@@ -166,6 +166,13 @@ def test_a_plan_that_does_not_fit_is_refused(plan: str, said: str) -> None:
     assert repr(plan) in str(raised.value)
 
 
+def test_a_plan_of_parentheses_in_parentheses_is_refused_in_a_line() -> None:
+    for plan in ("(" * 3_000, "(" * 3_000 + "a" + ")" * 3_000):
+        with pytest.raises(ArgumentError, match="its parentheses stand more than 256 deep") as raised:
+            forced_plan(compiled("a ; b", TYPES), plan)
+        assert len(str(raised.value)) < 300
+
+
 def test_events_out_of_order_are_refused() -> None:
     events = events_of([stream("a1 a2 a3")], TYPES)
     events.times[2] = 0

@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
-from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.errors import ArgumentError, shorten
+from patternlake.udfs.kleene.query import MOST_OPERANDS, KleenePattern
 from patternlake.udfs.language.query.names import quote
 
 NAMED = ("left", "right", "bushy", "inner")
 """Plans that have a name."""
+
+_DEEPEST = 4 * MOST_OPERANDS
+"""Parentheses in each other: a tree has fewer than operands, and each may stand in some that say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ def forced_plan(pattern: KleenePattern, text: str) -> Plan:
     if text.strip().lower() in NAMED:
         return named_plan(text.strip().lower(), pattern.positive)
     words = _words(text)
+    if max(accumulate((word == _OPEN) - (word == _CLOSE) for word in words), default=0) > _DEEPEST:
+        raise _wrong(text, f"its parentheses stand more than {_DEEPEST} deep")
     numbers = {pattern.operands[number].name: number for number in pattern.positive}
     plan, end = _tree(words, 0, numbers, text)
     if end != len(words):
@@ -163,4 +169,6 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _wrong(text: str, why: str) -> ArgumentError:
-    return ArgumentError(f"plan must be one of {', '.join(NAMED)} or a tree such as ((a b) c), not {text!r}: {why}")
+    return ArgumentError(
+        f"plan must be one of {', '.join(NAMED)} or a tree such as ((a b) c), not {shorten(text)}: {why}"
+    )
