@@ -99,12 +99,22 @@ class Snapshot:
         Raises
         ------
         StateError
-            The job's tables have lost what was published.
+            The job's tables, or those of events, have lost what was published.
+        """
+        self.check_tables(job)
+        return self.publications.published(job, name, self.as_of)
+
+    def check_tables(self, job: str) -> None:
+        """Refuse tables of a job, or of the events that all answers go back to, which have lost what was published.
+
+        Raises
+        ------
+        StateError
+            Naming the table, and what has to be rebuilt.
         """
         if job not in self._checked:
-            check_versions(self.reader, {job})
+            check_versions(self.reader, {job, "ingest"})
             self._checked.add(job)
-        return self.publications.published(job, name, self.as_of)
 
     def of_job(self, job: str) -> dict[str, Published]:
         """What a job has published of each of its objects."""

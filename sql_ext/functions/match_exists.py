@@ -39,6 +39,7 @@ ANSWER = pa.struct([("found", pa.bool_()), ("error", pa.string())])
 
 def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
     snapshot = lake.snapshot(arguments["as_of"])
+    snapshot.check_tables("sketch")
     exactly = given_or(arguments, "verify", True)
     asked = exact_existence.as_sequences(arguments) if exactly else arguments
     reads = _reads(snapshot.publications.of_job("sketch"), asked)
@@ -169,7 +170,9 @@ def _per_row(lake: Lake, constants: Mapping[str, Any]) -> RowAnswers:
             "match_exists with a column as an argument reads the lake in Spark's tasks, which can't open "
             f"{lake.database.location} without Spark; give constants, or join with match_seq(… PARTITION BY …)"
         )
-    return RowAnswers(place, lake.snapshot(None).publications.of_job("sketch"), constants)
+    snapshot = lake.snapshot(None)
+    snapshot.check_tables("sketch")
+    return RowAnswers(place, snapshot.publications.of_job("sketch"), constants)
 
 
 @scalar_function(value=_value, per_row=_per_row)
