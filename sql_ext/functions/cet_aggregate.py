@@ -35,7 +35,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         refuse_measures(call.request.layout.query.measures, "cet_aggregate")
     check_types(aggregates, call.request.layout.types)
     rows = call.answer_windows(lambda asked, vertices: aggregate_trends(asked, aggregates, vertices), _AGGREGATED)
-    return Answer(with_ends(call, rows).select(list(COLUMNS)), call.lasting)
+    rows = with_ends(call, rows).select(list(COLUMNS))
+    return Answer(rows, call.tell_unseen_key(rows))
 
 
 COLUMNS = parse_columns(

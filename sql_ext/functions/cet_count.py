@@ -30,7 +30,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     call = trend_call(lake, arguments)
     if is_text(arguments["query"]):
         refuse_measures(call.request.layout.query.measures, "cet_count")
-    return Answer(with_ends(call, call.answer_windows(count_trends, _COUNTED)).select(list(COLUMNS)), call.lasting)
+    rows = with_ends(call, call.answer_windows(count_trends, _COUNTED)).select(list(COLUMNS))
+    return Answer(rows, call.tell_unseen_key(rows))
 
 
 def count_by_tasks(call: TrendCall) -> DataFrame:

@@ -46,7 +46,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     check_names(query.measures, COLUMNS)
     if query.measured:
         call = trend_call(lake, arguments, query.measured)
-    return with_measures(_rows(call), COLUMNS, query.measures, lasting=call.lasting)
+    rows = _rows(call)
+    return with_measures(rows, COLUMNS, query.measures, lasting=call.tell_unseen_key(rows))
 
 
 def _rows(call: TrendCall) -> DataFrame | pa.Table:

@@ -23,12 +23,13 @@ from patternlake.delta_tables.gathering.gather import Gather
 from patternlake.delta_tables.gathering.snapshots import Snapshot
 from patternlake.delta_tables.reading.state_reader import Condition, StateReader, between
 from patternlake.delta_tables.reading.visibility import visible_rows
+from patternlake.delta_tables.schema.layout import KEY
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, by_tasks, collect_apart
 from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.reading_tasks import deal_ranges, place_of
 from patternlake.sql_ext.answering.stream_facts import facts_of
-from patternlake.sql_ext.answering.unseen import tell_unseen
+from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
 from patternlake.sql_ext.declarations.declaration import explicit
 from patternlake.sql_ext.lakes.lake import MAX_TREND_EVENTS
 from patternlake.sql_ext.trends.trend_sources import EventVertices, KeptVertices, VertexSource
@@ -116,17 +117,20 @@ class TrendCall:
         By name.
     reads
         The call, checked, and what is read for it.
+    events
+        All events of the stream.
     source
         Of the vertices.
     here
         Whether the driver's own process answers.
     lasting
-        As of `Answer`.
+        As of `Answer`, as far as the call was planned.
     """
 
     lake: Lake
     arguments: Mapping[str, Any]
     reads: TrendReads
+    events: BatchRange
     source: VertexSource
     here: bool
     lasting: bool = True
@@ -208,6 +212,12 @@ class TrendCall:
 
         return by_tasks(self.lake, [reading.gather()], Dealt([deal], len(portions), work), schema)
 
+    def tell_unseen_key(self, rows: DataFrame | pa.Table) -> bool:
+        """Tell of a key that never occurred, as `unseen.tell_unseen_key`; whether the answer is lasting then."""
+        of_stream = self.request.layout.query.partition in ((), (KEY,))
+        told = tell_unseen_key(self.lake, self.request.key if of_stream else None, self.events, rows)
+        return self.lasting and not told
+
     def ends(self) -> pa.Table:
         """Of windows that count events: when they begin and end."""
         return window_ends(
@@ -242,17 +252,17 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any], attributes: tuple[str, 
         return _call_of_text(lake, snapshot, arguments, attributes)
     known = snapshot.names("trends")
     reads = check_request(arguments, published, known, whole=False)
-    if attributes is not None and published.at is not None:
-        read = json.loads(published.at.source)
-        events = BatchRange(published.at.stream_id, read["ingest_base"], read["ingest_batch"])
+    assert published.at is not None
+    read = json.loads(published.at.source)
+    events = BatchRange(published.at.stream_id, read["ingest_base"], read["ingest_batch"])
+    if attributes is not None:
         names = names_taken((term.name, term.define) for term in reads.request.layout.query.terms)
         where, all_where = _events_read(reads, events, None if names is None else sorted(names), arguments)
         here = lake.small("events", where)
         if here:
             reads = check_request(arguments, published, known, whole=True)
-        return TrendCall(
-            lake, arguments, reads, EventVertices(reads.request.layout, where, all_where, attributes), here
-        )
+        source = EventVertices(reads.request.layout, where, all_where, attributes)
+        return TrendCall(lake, arguments, reads, events, source, here)
     where = (
         *visible_rows(TABLES["trend_vertices"], reads.stream, *astuple(reads.rows)),
         Condition("kind", "=", EVENT),
@@ -261,7 +271,7 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any], attributes: tuple[str, 
     here = lake.small("trend_vertices", where)
     if here:
         reads = check_request(arguments, published, known, whole=True)
-    return TrendCall(lake, arguments, reads, KeptVertices(reads.request.layout, where), here)
+    return TrendCall(lake, arguments, reads, events, KeptVertices(reads.request.layout, where), here)
 
 
 def _call_of_text(
@@ -283,7 +293,7 @@ def _call_of_text(
     if here:
         reads = check_text(arguments, facts.published, facts.known, facts.counts, whole=True)
     source = EventVertices(reads.request.layout, where, all_where, attributes)
-    return TrendCall(lake, arguments, reads, source, here, lasting=not told)
+    return TrendCall(lake, arguments, reads, reads.rows, source, here, lasting=not told)
 
 
 def _events_read(

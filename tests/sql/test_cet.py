@@ -298,6 +298,14 @@ def test_result_columns_are_pinned(lake: TrendLake) -> None:
     ]
 
 
+def test_a_key_that_never_occurred_is_told_of_a_configured_query(lake: TrendLake) -> None:
+    lake.stream("told", {"told": "PATTERN e+ PARTITION BY key"}, [E(1000, "e", "k1")], attributes={"x": "double"})
+    asked = ["cet_count('told', key => 'K1')", "cet_trends('told', 'K1')", "cet_aggregate('told', 'SUM(x)', 'K1')"]
+    for call_of_key in asked:
+        with pytest.warns(UserWarning, match=r"the key 'K1' never occurred in the stream; did you mean 'k1'\?"):
+            assert lake.rows(f"SELECT * FROM {call_of_key}") == []
+
+
 WRONG = [
     ("cet_count('kitig')", "there is no trend query 'kitig' (did you mean 'kiting'?); trend queries: "),
     ("cet_count(NULL)", "query is NULL; give the name of a trend query"),

@@ -367,6 +367,9 @@ def test_an_after_match_that_does_nothing_is_told(lake: SketchLake) -> None:
         "match_funnel('planned', 'A ; B WITHIN 1 HOUR', key => {})",
         "match_funnel_rows('planned', 'A ; B WITHIN 1 HOUR', key => {})",
         "match_paths('planned', around => 'A', key => {})",
+        "cet_count('PATTERN A ; B WITHIN 1 HOUR', stream => 'planned', key => {})",
+        "cet_trends('PATTERN A ; B PARTITION BY key', stream => 'planned', key => {})",
+        "cet_aggregate('PATTERN A ; B', 'COUNT(*)', stream => 'planned', key => {})",
     ],
 )
 def test_a_key_that_never_occurred_is_told_as_often_as_it_is_asked(lake: SketchLake, keyed: Stream, asked: str) -> None:
