@@ -46,8 +46,8 @@ def unfit(name: str, stream: Mapping[str, Any]) -> str | None:
     return f"the stream {name!r} has no {' and no '.join(missing)}; configure `step` and `probability` for it"
 
 
-def same_query(arguments: Mapping[str, Any], configured: Iterable[PublishedBatch]) -> PublishedBatch | None:
-    """The configured query that a call asks for in other words, if there is one.
+def same_queries(arguments: Mapping[str, Any], configured: Iterable[PublishedBatch]) -> list[PublishedBatch]:
+    """Find the configured queries that a call asks for in other words; of them those that have read the most.
 
     Parameters
     ----------
@@ -58,10 +58,19 @@ def same_query(arguments: Mapping[str, Any], configured: Iterable[PublishedBatch
 
     Notes
     -----
-    Parameters of predicates can't be given to the function: a pattern with some means the query that has them.
+    Parameters of predicates can't be given to the function: a pattern with some means the query that has them. What is
+    no longer configured stays behind in its publications, so it is told by what it has not read.
     """
     asked = _meaning(arguments)
-    return next((one for one in configured if compile_once(_meaning_of, one.configuration) == asked), None)
+    same = [one for one in configured if compile_once(_meaning_of, one.configuration) == asked]
+    newest = max(map(batches_read, same), default=None)
+    return [one for one in same if batches_read(one) == newest]
+
+
+def batches_read(query: PublishedBatch) -> tuple[int, int]:
+    """First and last batch of its stream whose events a publication of `groups` is of."""
+    source = json.loads(query.source)
+    return source["ingest_base"], source["ingest_batch"]
 
 
 _Meaning = tuple[Query, tuple[bool, ...], str, float, int | None]

@@ -14,7 +14,7 @@ from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.events import GroupEvents
-from patternlake.udfs.groups.from_config import query_of, same_query, unfit
+from patternlake.udfs.groups.from_config import batches_read, query_of, same_queries, unfit
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.partitions import count_portions
 from patternlake.udfs.published import NameCount, Published, PublishedBatch, count_events, published_stream
@@ -136,15 +136,14 @@ def check_request(
     wrong = unfit(arguments["stream"], configuration)
     if wrong is not None:
         raise ArgumentError(wrong)
-    same = same_query(arguments, configured)
-    params = {} if same is None else json.loads(same.configuration)["params"]
-    request = request_of({**arguments, "params": params}, configuration)
+    same = same_queries(arguments, configured)
+    request = _request_of_same(arguments, configuration, same)
     query = request.groups.query
     check_key(arguments, configuration, partitioned=bool(query.partition))
     # The automaton may be too large: refused before anything is read.
     _ = request.groups.automaton
-    if kept and same is not None and _up_to_date(same, at):
-        return KeptGroups(at.object_id, same.rows)
+    if kept and same and batches_read(same[0]) == (at.base_batch, at.batch_id):
+        return KeptGroups(at.object_id, same[0].rows)
     events = count_events(counts)
     return GroupsReads(
         request,
@@ -152,6 +151,29 @@ def check_request(
         tuple(query.partition) or ("key",),
         count_portions(events, TASK_EVENTS),
     )
+
+
+def _request_of_same(
+    arguments: Mapping[str, Any], configuration: Mapping[str, Any], same: Sequence[PublishedBatch]
+) -> GroupsRequest:
+    """The request of a call, with the parameters of the configured queries that it asks for in other words.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter of the pattern has another value in another of these queries; names both.
+    """
+    params = [json.loads(one.configuration)["params"] for one in same] or [{}]
+    first, *others = (request_of({**arguments, "params": one}, configuration) for one in params)
+    for number, other in enumerate(others, 1):
+        # The same text, so symbols differ by the values of parameters that it mentions alone.
+        if other.groups.query.alphabet.symbols != first.groups.query.alphabet.symbols:
+            one, another = (f"{same[at].object!r} has params {params[at]}" for at in (0, number))
+            raise ArgumentError(
+                f"several configured queries have this pattern, with other parameters: {one}, {another}; write the "
+                "values into the pattern"
+            )
+    return first
 
 
 def request_of(arguments: Mapping[str, Any], configuration: Mapping[str, Any]) -> GroupsRequest:
@@ -166,9 +188,3 @@ def request_of(arguments: Mapping[str, Any], configuration: Mapping[str, Any]) -
 
 def _groups_of(query: Mapping[str, Any], configuration: Mapping[str, Any]) -> Groups:
     return Groups(query_of({**query, "stream": configuration}))
-
-
-def _up_to_date(query: PublishedBatch, stream: PublishedBatch) -> bool:
-    """Whether a query's publication is of all events that a stream's publication shows."""
-    source = json.loads(query.source)
-    return (source["ingest_base"], source["ingest_batch"]) == (stream.base_batch, stream.batch_id)

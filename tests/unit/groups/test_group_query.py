@@ -11,13 +11,13 @@ import pytest
 from benchmarks.named_events import named_events
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError, UnsupportedOperatorError
 from patternlake.udfs.groups.events import GroupEvents
-from patternlake.udfs.groups.from_config import same_query
+from patternlake.udfs.groups.from_config import same_queries
 from patternlake.udfs.groups.query import GroupQuery, compile_query
-from patternlake.udfs.groups.request import request_of
+from patternlake.udfs.groups.request import GroupsReads, KeptGroups, check_request, request_of
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.published import PublishedBatch
+from patternlake.udfs.published import Published, PublishedBatch
 
 ENGINE = "the groups engine (match_groups, group_members)"
 SCOPE = Scope(attributes={"x": "double", "region": "string"}, parameters={"low": "2.5"}, key="station")
@@ -170,9 +170,47 @@ def test_a_missing_window_is_refused() -> None:
 
 
 def test_a_name_in_quotes_is_another_query_than_the_wildcard() -> None:
-    kept = PublishedBatch(1, 1, 1, json.dumps({"pattern": "a, _, c", "within": 3}))
-    assert same_query({"pattern": "a , _, 'c'", "within": 3}, [kept]) is kept
-    assert same_query({"pattern": "a, '_', c", "within": 3}, [kept]) is None
+    kept = configured("kept", "a, _, c", 1)
+    assert same_queries({"pattern": "a , _, 'c'", "within": 3}, [kept]) == [kept]
+    assert same_queries({"pattern": "a, '_', c", "within": 3}, [kept]) == []
+
+
+def configured(name: str, pattern: str, read: int, **params: str) -> PublishedBatch:
+    """What `groups` published of a query, which has read the stream up to a batch."""
+    configuration = {"pattern": pattern, "within": 3, "params": params}
+    source = {"ingest_base": 1, "ingest_batch": read}
+    return PublishedBatch(2, 1, read, json.dumps(configuration), json.dumps(source), object=name)
+
+
+def check(pattern: str, queries: list[PublishedBatch]) -> GroupsReads | KeptGroups:
+    """Check a call over a stream of seven batches."""
+    attributes = {"v": {"type": "bigint", "expr": "v"}}
+    stream = {"key": "who", "step": "t", "probability": "p", "attributes": attributes}
+    at = PublishedBatch(1, 1, 7, json.dumps(stream))
+    arguments = {"stream": "sensor", "pattern": pattern, "within": 3}
+    return check_request(arguments, Published(at), ["sensor"], [], queries)
+
+
+def test_what_is_kept_of_a_query_that_is_no_longer_configured_is_not_the_answer() -> None:
+    pattern = "a, b WHERE b.v > least"
+    dropped, current = configured("a dropped one", pattern, 5, least="1"), configured("current", pattern, 7, least="2")
+    found = check(pattern, [dropped, current])
+    assert isinstance(found, KeptGroups)
+    assert found.rows == current.rows
+
+
+def test_configured_queries_with_other_parameters_are_refused_by_name() -> None:
+    pattern = "a, b WHERE b.v > least"
+    low, high = (configured(name, pattern, 7, least=least) for name, least in (("low", "1"), ("high", "2")))
+    with pytest.raises(ArgumentError) as refusal:
+        check(pattern, [high, low])
+    assert str(refusal.value) == (
+        "several configured queries have this pattern, with other parameters: 'high' has params {'least': '2'}, 'low' "
+        "has params {'least': '1'}; write the values into the pattern"
+    )
+    # A parameter that the pattern does not mention decides nothing.
+    more = configured("more", pattern, 7, least="1", most="3")
+    assert check(pattern, [low, more]) == KeptGroups(1, low.rows)
 
 
 @pytest.mark.parametrize(
