@@ -76,6 +76,14 @@ def test_no_window_is_too_wide() -> None:
     assert tuples(rows) == [(0, 1, 1, 3, 1.0, True)]
 
 
+def test_steps_may_lie_as_far_apart_as_numbers_can() -> None:
+    letters = {name: is_named(name) for name in "abc"} | OTHERS
+    query = naive.Query("anc", letters, "a, !b, c", 3, others=frozenset("n"))
+    first = {-(2**63): [ROW("a", 1.0)]}
+    assert answer(query, first | stream_of("a", 5)) == []
+    assert bounds(answer(query, first | stream_of("a | x | c | x", 5))) == [(5, 7, 1.0, True)]
+
+
 def test_a_step_before_one_that_was_seen_is_refused() -> None:
     engine = engine_of(named("a, b", 2))
     state, _ = engine.advance(no_state(), *arrays_of(engine, {3: stream_of("a | b | a.5", 4)}).parts())

@@ -103,7 +103,8 @@ def _missing(offset: IntArray, row_step: IntArray, integers_at: IntArray, intege
         if known:
             last = integers[at + LAST]
         if at >= 0 and integers[at + WAITING] > 0:
-            if known and integers[at + WAITING_STEP] - last - 1 <= bridged:
+            # Between steps that lie far enough apart the difference overflows, and is negative.
+            if known and 0 < integers[at + WAITING_STEP] - last - 1 <= bridged:
                 found += integers[at + WAITING_STEP] - last - 1
             last, known = integers[at + WAITING_STEP], True
         for row in range(offset[key], offset[key + 1]):
@@ -185,7 +186,7 @@ def _gather(  # type: ignore[no-untyped-def]
                     break
                 if total_of(work_chance, 0, size) < 1.0 - TOLERANCE:
                     break
-            if known and now - last - 1 <= bridged:
+            if known and 0 < now - last - 1 <= bridged:
                 for missing in range(last + 1, now):
                     step[count] = missing
                     count += 1
