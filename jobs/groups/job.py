@@ -82,9 +82,10 @@ def _check(name: str, configuration: GroupConfiguration, stream: Publication) ->
     _ = Groups(query).automaton
     if query.partition and "key" not in query.partition and stream.configuration["key"] is not None:
         shown = ", ".join(query.partition)
+        key = key_word(stream.configuration["key"], stream.configuration["attributes"])
         raise ConfigurationError(
-            f"groups.{name}: PARTITION BY {shown}: steps arrive in order within the stream's key only; "
-            f"add {key_word(stream.configuration['key'])} to it, or ask match_groups without configuring the query"
+            f"groups.{name}: PARTITION BY {shown}: steps arrive in order within the stream's key only; add {key} to "
+            "it, or ask match_groups without configuring the query"
         )
 
 

@@ -292,8 +292,8 @@ def _check_keys(
         if strange or len(pattern.partition) > 1:
             raise ArgumentError(
                 f"PARTITION BY {', '.join(map(quote, pattern.partition))}: match_seq, match_exists and sketch_error "
-                f"partition by the stream's key only; write PARTITION BY {key_word(stream['key'])}, or ask "
-                "match_pattern, which takes any column"
+                "partition by the stream's key only; write PARTITION BY "
+                f"{key_word(stream['key'], stream['attributes'])}, or ask match_pattern, which takes any column"
             )
     if not one_key and not partitioned:
         return False, False
