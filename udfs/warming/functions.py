@@ -205,7 +205,7 @@ def warm_funnels() -> None:
     events = columns_of(partitioned_events())
     for mode, within in product(MODES, (None, "5 MIN")):
         given = {"stream": "s", "pattern": "a ; b ; c", "mode": mode, "within": within}
-        rows_of_partitions(funnels.check_request(given, PUBLISHED, ["s"], []).request, events)
+        rows_of_partitions(funnels.check_request(given, PUBLISHED, ["s"], [], None).request, events)
 
 
 def warm_paths() -> None:
