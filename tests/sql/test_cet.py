@@ -306,6 +306,12 @@ def test_a_key_that_never_occurred_is_told_of_a_configured_query(lake: TrendLake
             assert lake.rows(f"SELECT * FROM {call_of_key}") == []
 
 
+def test_a_measure_may_be_called_window(lake: TrendLake) -> None:
+    lake.stream("measured", {"measured": "PATTERN e+ AS v MEASURES COUNT(v.name) AS window"}, events("ee"))
+    assert lake.trends("measured") == [(1, 2)]
+    assert [row["window"] for row in lake.rows("SELECT * FROM cet_trends('measured')")] == [2]
+
+
 WRONG = [
     ("cet_count('kitig')", "there is no trend query 'kitig' (did you mean 'kiting'?); trend queries: "),
     ("cet_count(NULL)", "query is NULL; give the name of a trend query"),
