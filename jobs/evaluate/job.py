@@ -106,12 +106,16 @@ class _Judge:
         configuration = self.batch.configuration["stream"]
         self.types = types_of_attributes(configuration)
         self.groups: list[Group] = order_groups(groups_of(self.asked["subscriptions"], configuration, apart=True))
+        self.trained_until = timestamps.to_micros(datetime.fromisoformat(self.asked["train"][1]))
+        if self.stream.watermark is not None:
+            # Of later events nothing is known yet, nor of waits how long they last.
+            self.trained_until = min(self.trained_until, timestamps.to_micros(self.stream.watermark))
 
     def build(self) -> Publication:
         """Train, test, write what came of it, publish."""
         batch = self.batch
         types, lookaheads, thresholds = self.types, list(self.asked["lookaheads"]), list(self.asked["thresholds"])
-        end = timestamps.to_micros(datetime.fromisoformat(self.asked["train"][1]))
+        end = self.trained_until
         phases.at("training machines")
         trained = self._totals(self.asked["train"], lambda groups, _: Trials(groups, types, end))
         told = [
@@ -149,7 +153,6 @@ class _Judge:
         if self.stream.watermark is not None:
             last = min(last, timestamps.to_micros(self.stream.watermark))
         where = [*few.of_stream(self.stream, 1, self.stream.source_to), *between("time", begin, last)]
-        end_of_training = timestamps.to_micros(datetime.fromisoformat(self.asked["train"][1]))
         totals: list[Trained | None] = [None] * len(self.groups)
         offset = 0
         direct = self.db.direct
@@ -166,7 +169,7 @@ class _Judge:
             for row in self._run(work):
                 own, place = trained_of(row), offset + row["group"]
                 known = totals[place]
-                totals[place] = own if known is None else known.with_more(own, end_of_training)
+                totals[place] = own if known is None else known.with_more(own, self.trained_until)
             offset += len(groups)
         return totals
 

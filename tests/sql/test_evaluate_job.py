@@ -93,3 +93,24 @@ def test_a_wanted_precision_is_the_least_threshold_that_is_shown_to_reach_it(lak
     with pytest.raises(PySparkException) as raised:
         stream.forecasts("precise", lookahead=2)
     assert "at a lookahead of 2, and forecasts were evaluated at 1, 3" in message(raised.value)
+
+
+def test_waits_that_are_still_open_have_lasted_up_to_the_watermark(lake: SketchLake) -> None:
+    rng = random.Random(3)
+    events = [E(at * 1000 + rng.randrange(1000), rng.choice("abx"), rng.choice("klmnop")) for at in range(90)]
+    stream = MachineStream(lake, "m_open", {"m_open": "a ; b PARTITION BY key WITHIN 8 SEC"})
+    stream.write(events)
+    stream.ingest()
+    judged = []
+    for end in ("2024-01-01 00:01:31", "2030-01-01 00:00:00"):
+        train, test = ["2024-01-01 00:00:40", end], ["2024-01-01 00:00:00", "2024-01-01 00:00:40"]
+        stream.evaluation = {**EVALUATION, "train": train, "test": test}
+        stream.run("evaluate")
+        judged.append(
+            lake.rows(
+                f"SELECT lookahead, kind, low, forecasts, hits, brier FROM {DATABASE}.forecast_evaluation "
+                "WHERE stream = 'm_open' ORDER BY ALL"
+            )
+        )
+    assert judged[0] == judged[1]
+    assert judged[0]
