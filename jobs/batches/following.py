@@ -101,7 +101,7 @@ def next_batch(
         Called with the stream's publication, and the one to go on from, before anything is written: what it raises
         leaves no batch behind that nobody could finish.
     free
-        Keys of `meaning` that may change from batch to batch.
+        Keys of `meaning` that may change from batch to batch. A batch that an earlier run began keeps its own.
     catalogue
         A key of `meaning` that may change from batch to batch, and whose change is a reason for one. A batch that an
         earlier run began is done as that run meant it.
@@ -133,8 +133,8 @@ def next_batch(
     if adopted is not None:
         # The stream may have gained attributes since.
         whole["stream"] = adopted.configuration["stream"]
-    if adopted is not None and catalogue:
-        whole[catalogue] = adopted.configuration.get(catalogue)
+    if adopted is not None:
+        whole |= {key: adopted.configuration.get(key) for key in (*free, catalogue) if key}
     if last is not None and not fresh:
         refuse_changes(job, name, last.configuration, whole, (*free, catalogue))
         changed = bool(catalogue) and last.configuration.get(catalogue) != whole[catalogue]

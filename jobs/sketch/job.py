@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -110,7 +110,9 @@ def _run(db: Database, work: Work, sizing: Sizing | None, configuration: SketchC
     plans, expected = ([], None) if work.last is None else _state(work.last)
     sparse = Sparse() if work.last is None else _sparse(work.last)
     if batch.adopted:
-        sizing = _first_sizing(db, stream, configuration, work.last)
+        # Of the first segment the run that died may have written rows: it is sized as it was then.
+        meant = configuration.model_copy(update={key: batch.configuration[key] for key in _FREE})
+        sizing = _first_sizing(db, stream, meant, work.last)
     plans = plans if sizing is None else [Plan(0, sizing)]
     builder = _Builder(batch, stream, configuration, plans, expected, sparse)
     state = builder.build()
@@ -168,6 +170,9 @@ class _Builder:
             self.batch.append(TABLE, self._rows(begin, number) if rows is None else rows, part=str(number))
             phases.at("measuring sketch_nodes")
             sizings = [plan.sizing for plan in self.plans]
+            # Both may have changed since it was chosen.
+            memory, expected = self.configuration.memory, self.expected_events
+            sizings[-1] = replace(sizings[-1], memory=memory, expected_events=expected)
             if rows is None:
                 measured = self._measure(number, begin, finished)
             else:

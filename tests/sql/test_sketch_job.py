@@ -184,6 +184,21 @@ def test_memory_that_is_too_small_is_refused_and_more_memory_is_enough(lake: Ske
     assert lake.spans([stream.seq("A ; P")]) == [[(1, 16)]]
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_more_memory_is_enough_for_denser_segments(lake: SketchLake, refused: bool) -> None:
+    """Raised in time, or after a batch that was refused without it."""
+    sizes = {"events_per_leaf": 100, "levels": 3, "expected_events": 1_000_000, "memory": "2MB"}
+    stream = lake.stream(f"denser {refused}", letters("A" * 400), sketch=sizes)
+    stream.write([E((400 + number) * 1000, f"n{number}") for number in range(400)])
+    stream.ingest()
+    if refused:
+        with pytest.raises(SizingError, match="more distinct tokens per node than planned"):
+            stream.run("sketch")
+    stream.run("sketch", memory="8MB")
+    assert lake.spans([stream.seq("n1 ; n350", verify=True)]) == [[(402, 751)]]
+    assert json.loads(stream.publications()[-1]["state"])["plans"][-1]["sizing"]["memory"] == 8_000_000
+
+
 def test_a_changed_configuration_is_refused_until_it_is_rebuilt(lake: SketchLake) -> None:
     stream = lake.stream("changed", letters("ABAB"), sketch={"events_per_leaf": 1})
     stream.write(letters("AB", begin=4))
