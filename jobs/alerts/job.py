@@ -133,7 +133,9 @@ def _publish_new(db: Database, work: Work) -> Publication:
     known = {} if last is None else {name: published_rows(TABLES[name], last) for name in (ALERTS, HELD_ALERTS)}
     in_driver = all(few.few_bytes(db, *each) for each in ((table, where), *known.items()))
     count = (_write_here if in_driver else _write)(db, batch, rows, known)
-    return batch.publish(rows_in=batch.source_to - batch.source_from, rows_out=count, watermark=work.stream.watermark)
+    # What was built anew may have fewer events than were read before.
+    rows_in = max(0, batch.source_to - batch.source_from)
+    return batch.publish(rows_in=rows_in, rows_out=count, watermark=work.stream.watermark)
 
 
 def _write(db: Database, batch: Batch, rows: DataFrame, known: _Known) -> int:

@@ -81,7 +81,7 @@ def next_batch(
     catalogue: str = "",
     noted: Callable[[Publication, int, int], Mapping[str, Any]] = lambda *_: {},
 ) -> Work | None:
-    """Begin the next batch of an object; None where it is up to date.
+    """Begin the next batch of an object; None where it is up to date, as one without events of a stream without is.
 
     A batch that an earlier run began is taken over, with two exceptions. Where a rebuild of the stream has replaced
     what it reads, it stays behind, unseen, as before a rebuild of the object. Where it wrote nothing, and the
@@ -128,7 +128,8 @@ def next_batch(
         told = "%s %r: batch %d was begun under another configuration, wrote nothing, and is given up"
         logger.warning(told, job, name, adopted.batch_id)
         adopted = None
-    fresh = last is None or rebuild or last.source["ingest_base"] != stream.base_batch
+    # What goes on from no events goes on from nothing, and need not fit together with it.
+    fresh = last is None or rebuild or last.source["ingest_base"] != stream.base_batch or not last.source_to
     fresh = fresh or (adopted is not None and adopted.rebuild)
     if adopted is not None:
         # The stream may have gained attributes since.
@@ -140,7 +141,7 @@ def next_batch(
         changed = bool(catalogue) and last.configuration.get(catalogue) != whole[catalogue]
         if adopted is None and last.source["ingest_batch"] == stream.batch_id and not changed:
             return None
-    if not stream.source_to:
+    if not stream.source_to and (last is None or not last.source_to):
         return None
     if adopted is None:
         check(stream, None if fresh else last)

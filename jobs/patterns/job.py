@@ -7,8 +7,9 @@ bounds. It matches them as `match_pattern` would, and writes what has become fin
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -122,12 +123,13 @@ class _Builder:
         self.pattern = pattern_of(self.batch.configuration)
         self.by_rows = kept_as_rows(self.pattern)
         self.reach = reach(self.pattern, self.batch.configuration["policy"])
-        assert self.stream.watermark is not None
-        self.watermark = timestamps.to_micros(self.stream.watermark)
+        self.watermark = None if self.stream.watermark is None else timestamps.to_micros(self.stream.watermark)
 
     def build(self) -> Publication:
         """Write matches and what is kept of partitions, close what that replaces, publish."""
         batch = self.batch
+        if not batch.source_to:
+            return self._publish(0, {"from_time": None, "events": 0})
         phases.at("matching")
         few_found = self._few.found()
         if few_found is not None:
@@ -149,7 +151,7 @@ class _Builder:
             self.reach,
             None if self.carried is None else self.carried.from_time,
         )
-        publication = self._publish(counts.get(MATCH, 0), carried)
+        publication = self._publish(counts.get(MATCH, 0), carried.state)
         self._tell(add_up(observed for _, _, observed in told.value))
         return publication
 
@@ -161,17 +163,17 @@ class _Builder:
         if found.replaced is not None and found.replaced.num_rows:
             parts, positions = (found.replaced[name].combine_chunks() for name in (PART, "position"))
             batch.close_partitions(STATE, parts, positions=positions)
-        publication = self._publish(found.matches.num_rows, found.carried)
+        publication = self._publish(found.matches.num_rows, found.carried.state)
         self._tell(found.observed)
         return publication
 
-    def _publish(self, matches: int, carried: Carried) -> Publication:
+    def _publish(self, matches: int, state: Mapping[str, Any]) -> Publication:
         batch = self.batch
         return batch.publish(
             rows_in=batch.source_to - batch.source_from,
             rows_out=matches,
             watermark=self.stream.watermark,
-            state=carried.state,
+            state=state,
         )
 
     def _tell(self, observed: Observed) -> None:

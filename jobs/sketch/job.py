@@ -318,7 +318,7 @@ def _expressions(stream: Publication) -> int:
 
 def _expect_events(configuration: SketchConfiguration, before: int | None, events: int) -> int:
     """N: as configured, else as at the first build, else ten times the events there are."""
-    return configuration.expected_events or before or 10 * events
+    return configuration.expected_events or before or 10 * max(1, events)
 
 
 def _state(last: Publication) -> tuple[list[Plan], int]:

@@ -92,8 +92,8 @@ def answers(
     """Whether what is kept answers a call; else the events do, from the first on.
 
     Bounds of time, and a key without PARTITION BY, choose events before they are matched, so that the matches are
-    others, and near misses are not kept. Nor does it where the stream was built anew since, or has taken events that
-    come before what was final.
+    others, and near misses are not kept. Nor does it where the stream was built anew since, had no events, or has taken
+    events that come before what was final.
 
     Parameters
     ----------
@@ -107,5 +107,5 @@ def answers(
     bounded = any(arguments.get(name) is not None for name in ("from_time", "to_time"))
     apart = arguments.get("key") is not None and not pattern.partition
     same = json.loads(at.source)["ingest_base"] == stream.base_batch
-    in_order = earliest is None or (at.watermark is not None and earliest >= at.watermark)
+    in_order = at.watermark is not None and (earliest is None or earliest >= at.watermark)
     return same and in_order and not bounded and not apart and not arguments.get("partial")
