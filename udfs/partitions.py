@@ -186,7 +186,7 @@ def number_values(values: pa.Array) -> tuple[IntArray, list[str | None]]:
 def _runs(values: pa.Array) -> tuple[IntArray, IntArray] | None:
     """Where another value begins than the one before, each NULL for itself, and how many are alike from there.
 
-    None where hardly any are, as they are in files by key; and of numbers of a dictionary, which are looked up as such.
+    None where few are alike, which in files by key most are, and for numbers of a dictionary, which need no look.
     """
     if pa.types.is_dictionary(values.type):
         return None

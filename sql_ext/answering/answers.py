@@ -116,14 +116,14 @@ def answer_in_parts(
         return merge(pa.concat_tables(dealt.work(0, [source.read(lake.reader)])))
 
     # Spark hands lists from one task to another number by number: as one blob they take no time.
-    def packed(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
+    def pack(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
         for added in dealt.work(portion, rows):
             yield pa.table({_ADDED: pa.array([as_blob(added)], pa.binary())})
 
     def together(batches: Iterable[pa.RecordBatch]) -> list[tuple[int, pa.Table]]:
         return [(0, pa.concat_tables([none, *(rows_in(blob) for batch in batches for blob in batch.column(_ADDED))]))]
 
-    added = by_tasks(lake, [source], replace(dealt, work=packed), f"{_ADDED} BINARY")
+    added = by_tasks(lake, [source], replace(dealt, work=pack), f"{_ADDED} BINARY")
     return tasks.answer_portions(added.repartition(1), together, lambda _, rows: [merge(rows)], schema)
 
 

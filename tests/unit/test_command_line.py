@@ -260,14 +260,9 @@ def test_several_jobs_run_with_one_command(conf: Path, work: list[tuple[Any, ...
     assert work == [("ingest", "flights", False), ("sketch", "flights", False)]
 
 
-@pytest.mark.parametrize(
-    ("source", "functions"),
-    [("{format: csv, path: data, options: {header: true}}", False), ("{table: patternlake_internal.alerts_log}", True)],
-)
-def test_a_run_enables_functions_where_a_source_is_called_by_a_name_that_may_be_the_lakes(
-    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, source: str, functions: bool
-) -> None:
-    enabled = []
+def note_enabled(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether functions are enabled, of each session that a command asks for; none is started."""
+    enabled: list[bool] = []
 
     @contextmanager
     def session(configuration: Configuration | None, **_: object) -> Iterator[SimpleNamespace]:
@@ -275,6 +270,17 @@ def test_a_run_enables_functions_where_a_source_is_called_by_a_name_that_may_be_
         yield SimpleNamespace()
 
     monkeypatch.setattr(local_spark, "spark_for", session)
+    return enabled
+
+
+@pytest.mark.parametrize(
+    ("source", "functions"),
+    [("{format: csv, path: data, options: {header: true}}", False), ("{table: patternlake_internal.alerts_log}", True)],
+)
+def test_a_run_enables_functions_where_a_source_is_called_by_a_name_that_may_be_the_lakes(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, source: str, functions: bool
+) -> None:
+    enabled = note_enabled(monkeypatch)
     conf.write_text(f"streams:\n  flights: {{source: {source}, time: at, name: what}}\n")
     assert command("run", "ingest", "--conf", str(conf)) == 0
     assert enabled == [functions]
@@ -292,14 +298,7 @@ def test_a_run_enables_functions_where_a_source_is_called_by_a_name_that_may_be_
 def test_a_check_enables_functions_where_a_source_may_be_the_lakes_own(
     conf: Path, monkeypatch: pytest.MonkeyPatch, source: str, lake: bool, functions: bool
 ) -> None:
-    enabled = []
-
-    @contextmanager
-    def session(configuration: Configuration | None, **_: object) -> Iterator[SimpleNamespace]:
-        enabled.append(configuration is not None)
-        yield SimpleNamespace()
-
-    monkeypatch.setattr(local_spark, "spark_for", session)
+    enabled = note_enabled(monkeypatch)
     monkeypatch.setattr(source_files, "tell_of_stores", lambda *_: None)
     monkeypatch.setattr(checking, "check", lambda *_, **__: "well")
     if lake:
