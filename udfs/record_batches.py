@@ -20,9 +20,30 @@ BATCH_ROWS = 20_000
 """Rows of a batch that is given to Spark, at most: it holds a batch several times while it takes it over."""
 
 
-def columns_of(table: pa.Table) -> dict[str, pa.Array]:
+class _Columns(Mapping[str, pa.Array]):
+    """Columns by name, each put in one piece when it is asked for first: kernels ask for some of those that are read,
+    and to put texts together takes as long as to match them.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self._whole: dict[str, pa.Array] = {}
+
+    def __getitem__(self, name: str) -> pa.Array:
+        if name not in self._whole:
+            self._whole[name] = self._table[name].combine_chunks()
+        return self._whole[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table.column_names)
+
+    def __len__(self) -> int:
+        return self._table.num_columns  # type: ignore[no-any-return]
+
+
+def columns_of(table: pa.Table) -> Mapping[str, pa.Array]:
     """Columns by name, each in one piece."""
-    return {name: table[name].combine_chunks() for name in table.column_names}
+    return _Columns(table)
 
 
 def filled(columns: Mapping[str, pa.Array], schema: pa.Schema, count: int) -> list[pa.Array]:

@@ -26,30 +26,42 @@ class FunnelEvents:
         int64[p + 1]: partition i has the events ``offsets[i]:offsets[i + 1]``.
     shown
         What is shown of each partition.
-    positions, times
-        int64[n]; times in microseconds since the epoch.
-    names, vocabulary
-        int64[n] codes of event names (-1: NULL), and the names that they stand for.
     fits
         uint64[n]: bit s is set where the event fits the step of number s.
     spans
-        int64[n]: what the window measures, times or ranks.
+        int64[n]: what the window measures, times or ranks; without a window none.
     source
         int64[n]: the row that each was read from.
+    rows
+        What was read of the rows, as they lie: answers tell it of few.
     """
 
     offsets: IntArray
     shown: Sequence[str | None]
-    positions: IntArray
-    times: IntArray
-    names: IntArray
-    vocabulary: Sequence[str]
     fits: BitArray
     spans: IntArray
     source: IntArray
+    rows: Events
 
     def __len__(self) -> int:
-        return len(self.positions)
+        return len(self.source)
+
+    def positions(self, events: IntArray) -> IntArray:
+        """int64[m]: the positions of m of the events."""
+        return self.rows.positions[self.source[events]]
+
+    def times(self, events: IntArray) -> IntArray:
+        """int64[m]: the times of m of the events, in microseconds since the epoch."""
+        return self.rows.times[self.source[events]]
+
+    def names(self, events: IntArray) -> IntArray:
+        """int64[m]: the names of m of the events, as codes of `vocabulary`; -1: NULL."""
+        return self.rows.names[self.source[events]]
+
+    @property
+    def vocabulary(self) -> Sequence[str]:
+        """The names that codes stand for."""
+        return self.rows.vocabulary
 
 
 def read_funnel_events(query: FunnelQuery, types: Mapping[str, str], rows: Mapping[str, pa.Array]) -> FunnelEvents:
@@ -66,20 +78,12 @@ def read_funnel_events(query: FunnelQuery, types: Mapping[str, str], rows: Mappi
     """
     partitions, shown = number_partitions(rows[PART])
     events = read_events(rows, query.columns, types)
-    order = order_in_partitions(partitions, events.times, events.positions)
-    partitions = partitions[order]
-    times = events.times[order]
-    counted = query.within is not None and query.within.counted
+    order, offsets = order_in_partitions(partitions, events.times, events.positions)
+    spans = np.zeros(0, np.int64)
+    if query.within is not None:
+        spans = ranks(partitions[order]) if query.within.counted else events.times[order]
     return FunnelEvents(
-        offsets=np.searchsorted(partitions, np.arange(len(shown) + 1)).astype(np.int64),
-        shown=shown,
-        positions=events.positions[order],
-        times=times,
-        names=events.names[order],
-        vocabulary=events.vocabulary,
-        fits=steps_that_fit(query, events)[order],
-        spans=ranks(partitions) if counted else times,
-        source=order,
+        offsets=offsets, shown=shown, fits=steps_that_fit(query, events)[order], spans=spans, source=order, rows=events
     )
 
 

@@ -6,6 +6,8 @@ as they are: percentiles are exact, so all of them come together before one is t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 
@@ -83,20 +85,20 @@ def answer_rows(request: FunnelRequest, events: FunnelEvents, chains: Chains) ->
     if request.until is not None:
         ends = np.where(closes, np.minimum(closing, request.until), request.until)
         waits = entered
-    waited = np.maximum(ends - events.times[last], 0) / _SECOND if len(events) else np.zeros(len(reached))
+    waited = np.maximum(ends - events.times(last), 0) / _SECOND if len(events) else np.zeros(len(reached))
     final = np.zeros(len(reached), np.bool_)
     if request.watermark is not None and len(events):
-        settled = events.times[last] <= request.watermark
+        settled = events.times(last) <= request.watermark
         final = np.where(complete, settled, closes & (closing <= request.watermark))
     names, followed = _next_names(events, last, entered)
     columns = [
         pa.array(events.shown, pa.string()),
         pa.array(reached.astype(np.int32)),
-        pa.ListArray.from_arrays(pa.array(chains.offsets.astype(np.int32)), pa.array(events.positions[chains.rows])),
-        _take(events.times, first, entered).cast(_MOMENT),
-        _take(events.times, last, entered).cast(_MOMENT),
+        pa.ListArray.from_arrays(pa.array(chains.offsets.astype(np.int32)), pa.array(events.positions(chains.rows))),
+        _told(events.times, first, entered).cast(_MOMENT),
+        _told(events.times, last, entered).cast(_MOMENT),
         pa.array(waited, mask=~waits | complete),
-        _take(events.positions, last + 1, followed),
+        _told(events.positions, last + 1, followed),
         pa.array(events.vocabulary, pa.string()).take(pa.array(names, mask=names < 0)),
         pa.array(final),
     ]
@@ -121,25 +123,25 @@ def _closing(
     if within is None or not len(events):
         return np.zeros(len(first), np.int64), np.zeros(len(first), np.bool_)
     if not within.counted:
-        return events.times[first] + within.amount, entered
+        return events.times(first) + within.amount, entered
     # The last event of the window, where it has come.
     behind = first + within.amount
     closes = entered & (behind <= events.offsets[1:])
-    return events.times[np.where(closes, behind - 1, 0)], closes
+    return events.times(np.where(closes, behind - 1, 0)), closes
 
 
 def _next_names(events: FunnelEvents, last: IntArray, entered: BoolArray) -> tuple[IntArray, BoolArray]:
     """Code of the name of the event behind each chain, -1 where there is none, and whether there is one."""
     followed = entered & (last + 1 < events.offsets[1:])
     names = np.full(len(last), -1, np.int64)
-    names[followed] = events.names[last[followed] + 1]
+    names[followed] = events.names(last[followed] + 1)
     return names, followed
 
 
-def _take(values: IntArray, places: IntArray, known: BoolArray) -> pa.Array:
-    """Values at some places; NULL where nothing is known."""
-    found = np.zeros(len(places), np.int64)
-    found[known] = values[places[known]]
+def _told(of: Callable[[IntArray], IntArray], events: IntArray, known: BoolArray) -> pa.Array:
+    """What is told of some events; NULL where none is known."""
+    found = np.zeros(len(events), np.int64)
+    found[known] = of(events[known])
     return pa.array(found, mask=~known)
 
 
@@ -161,7 +163,7 @@ def parts_of(request: FunnelRequest, events: FunnelEvents, chains: Chains, group
     slot = group[owner] * steps + step
     reached = np.bincount(slot, minlength=slots)
     later = np.flatnonzero(step > 0)
-    gaps = events.times[chains.rows[later]] - events.times[chains.rows[later - 1]]
+    gaps = events.times(chains.rows[later]) - events.times(chains.rows[later - 1])
     _, last = _ends(chains)
     entered = chains.reached > 0
     names, _ = _next_names(events, last, entered)

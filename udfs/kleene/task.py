@@ -131,10 +131,10 @@ def _in_order(
 ) -> Portion:
     by = micros(rows["time"]), integers(rows["position"])
     if chosen is None or chosen.all():
-        order = order_in_partitions(codes, *by)
+        order, _ = order_in_partitions(codes, *by)
     else:
         places = np.flatnonzero(chosen)
-        order = places[order_in_partitions(codes[places], *(key[places] for key in by))]
+        order = places[order_in_partitions(codes[places], *(key[places] for key in by))[0]]
     taken = pa.array(order)
     read = [name for name in ("part", "rank", *request.pattern.matched_columns(request.types)) if name in rows]
     return Portion({name: rows[name].take(taken) for name in read}, codes[order], texts)

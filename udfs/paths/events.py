@@ -51,19 +51,20 @@ def read_items(request: PathsRequest, rows: Mapping[str, pa.Array]) -> Items:
     rows
         ``part`` (list of the values that the stream is partitioned by) and `PathsRequest.event_columns`, in any order.
     """
-    partitions, shown = number_partitions(rows[PART])
+    partitions, _ = number_partitions(rows[PART])
     events = read_events(rows, (), {})
     place = {name: number for number, name in enumerate(request.alphabet)}
     other = len(place)
     of_name = np.array([*(place.get(name, other) for name in events.vocabulary), other], np.int64)  # the last: NULL
-    order = order_in_partitions(partitions, events.times, events.positions)
-    partitions, codes, times = partitions[order], of_name[events.names[order]], events.times[order]
+    order, offsets = order_in_partitions(partitions, events.times, events.positions)
+    codes, times = of_name[events.names[order]], events.times[order]
     counted = request.within is not None and request.within.counted
-    spans = last_spans = ranks(partitions) if counted else times
+    spans = last_spans = ranks(partitions[order]) if counted else times
     if request.fold:
         first = np.ones(len(codes), np.bool_)
-        first[1:] = (codes[1:] != codes[:-1]) | (partitions[1:] != partitions[:-1])
+        first[1:] = codes[1:] != codes[:-1]
+        first[offsets[:-1]] = True
         last_spans = spans[np.append(first[1:], True)[: len(first)]]
-        partitions, codes, times, spans, order = (each[first] for each in (partitions, codes, times, spans, order))
-    offsets = np.searchsorted(partitions, np.arange(len(shown) + 1)).astype(np.int64)
+        codes, times, spans, order = (each[first] for each in (codes, times, spans, order))
+        offsets = np.append(0, np.cumsum(first))[offsets]
     return Items(offsets, codes, times, spans, last_spans, order)

@@ -104,7 +104,7 @@ def events_of(request: SketchRequest, columns: Mapping[str, pa.Array]) -> tuple[
     if request.every_key:
         codes, keys = number_values(columns["key"])
     times = positions if request.pattern.lent is None else micros(columns["time"])
-    order = order_in_partitions(codes, times, positions)
+    order, _ = order_in_partitions(codes, times, positions)
     coded = {**columns, "name": columns["name"].dictionary_encode()}
     rows = {name: column.take(pa.array(order)) for name, column in coded.items()}
     events = read_events(rows, request.pattern.columns, request.types, codes[order])

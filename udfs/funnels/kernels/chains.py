@@ -78,7 +78,8 @@ def furthest_chains(
     fits
         uint64[n]: the steps that each event fits. Events of a partition stand side by side, in order.
     spans
-        int64[n]: what the window measures: times, or ranks in the partition; never falls inside one.
+        int64[n]: what the window measures: times, or ranks in the partition; never falls inside one. Without a window
+        none is read.
     partitions
         int64[p + 1]: partition i has the events ``partitions[i]:partitions[i + 1]``.
     steps
