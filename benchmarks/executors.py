@@ -1,14 +1,16 @@
 """Jobs and questions of a cluster with one executor and with two, a core each: seconds, and whose CPU seconds.
 
-``python -m benchmarks.executors [events]`` prints a line of JSON for each number of executors: `source`, which is Spark
-alone as it makes the events and writes them, and so the measure of what a second executor is worth here; `ingest`; the
-job `predict` with the subscriptions of `benchmarks.machines`; and `match_pattern` by key (the second of two calls). A
-first batch of ingest does not count. The master, the workers and the executors are processes of Spark's own
-``local-cluster``; all files lie on one disk.
+``python -m benchmarks.executors [events] [part]`` prints a line of JSON for each number of executors: `source`, which
+is Spark alone as it makes the events and writes them, and so the measure of what a second executor is worth here;
+`ingest`; the job `predict` with the subscriptions of `benchmarks.machines`; and `match_pattern` by key (the second of
+two calls). A first batch of ingest does not count. The master, the workers and the executors are processes of Spark's
+own ``local-cluster``; all files lie on one disk.
 
-Each executor, with its Python worker, runs on one core of its own; the driver on all. ``share`` is the executors' part
-of the CPU seconds of all processes, theirs and the driver's: of a step, and of all that is done, with the events that
-are made and the files that are merged. On two cores the driver takes its part from two executors, but hardly from one.
+Each executor, with its Python worker, runs on one core of its own; the driver on all. On two cores the driver then
+takes its part from two executors, but hardly from one. So with a `part`, as 0.5, each executor has so much of a core
+instead, and so has the driver, as if each were a machine of its own, and a slow one: `part_of_core` says who may do it.
+``share`` is the executors' part of the CPU seconds of all processes, theirs and the driver's: of a step, and of all
+that is done, with the events that are made and the files that are merged.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psutil
@@ -27,6 +29,7 @@ from benchmarks.events import frequent
 from benchmarks.lakes import Lake, make_lake, new_folder
 from benchmarks.machines import subscriptions
 from benchmarks.measuring import seconds
+from benchmarks.part_of_core import part_of_core
 from benchmarks.questions import STREAM
 from benchmarks.sessions import ask, pin, spark_session
 from patternlake.jobs.predict.job import predict
@@ -43,17 +46,34 @@ _QUESTION = (
 )
 
 
-def measure(events: int, executors: int) -> dict[str, Any]:
-    """The figures of one number of executors."""
-    with new_folder(f"executors_{executors}") as folder, spark_session(folder, executors=executors) as spark:
-        for core, executor in zip(sorted(os.sched_getaffinity(0)), _executors(), strict=False):
-            pin({core}, executor)
+def measure(events: int, executors: int, part: float | None = None) -> dict[str, Any]:
+    """The figures of one number of executors, each with a core, or with part of one."""
+    with (
+        new_folder(f"executors_{executors}") as folder,
+        spark_session(folder, executors=executors) as spark,
+        _machines(part),
+    ):
         shares: dict[str, float] = {}
         with _share("all", shares):
             lake = make_lake(spark, folder, events + _WARM, warm=_WARM)
             taken = {step: lake.seconds[step] for step in ("source", "ingest")}
             found = {**taken, **_seconds(spark, lake, shares)}
-        return {"executors": executors, "events": events, "seconds": found, "share": shares}
+        return {"executors": executors, "part": part, "events": events, "seconds": found, "share": shares}
+
+
+@contextmanager
+def _machines(part: float | None) -> Iterator[None]:
+    """Give each executor a core, or part of one, which then the driver has as well."""
+    if part is None:
+        for core, executor in zip(sorted(os.sched_getaffinity(0)), _executors(), strict=False):
+            pin({core}, executor)
+        yield
+        return
+    with ExitStack() as stack:
+        # The driver first: its group would take the executors along, which are its children.
+        for process in (psutil.Process(), *_executors()):
+            stack.enter_context(part_of_core(part, process))
+        yield
 
 
 def _seconds(spark: SparkSession, lake: Lake, shares: dict[str, float]) -> dict[str, float]:
@@ -95,5 +115,7 @@ def _cpu_seconds(process: psutil.Process) -> float:
 
 
 if __name__ == "__main__":
-    for count in EXECUTORS:
-        print(json.dumps(measure(int(sys.argv[1]) if len(sys.argv) > 1 else EVENTS, count)), flush=True)
+    given_events = int(sys.argv[1]) if len(sys.argv) > 1 else EVENTS
+    given_part = float(sys.argv[2]) if len(sys.argv) > 2 else None
+    for number in EXECUTORS:
+        print(json.dumps(measure(given_events, number, given_part)), flush=True)
