@@ -24,7 +24,7 @@ import numpy as np
 from patternlake.udfs.arrays import IntArray, SmallArray
 from patternlake.udfs.sort_keys import order_keys, paired
 from patternlake.udfs.trends.kernels.cells import Cells
-from patternlake.udfs.trends.kernels.leaves import EVERY, OPERATORS, by_block, cut, runs
+from patternlake.udfs.trends.kernels.leaves import EVERY, OPERATORS, by_block, cut, reachable, runs
 from patternlake.udfs.trends.query import FARTHEST, Step, TrendQuery
 
 LOOP, NEXT = 0, 1
@@ -80,9 +80,10 @@ class Graph(NamedTuple):
 
 @dataclass(frozen=True)
 class _Candidate:
-    """One way to order the leaves of a step: by comparison `number`, -1 for none."""
+    """One way to order the leaves of a step: by comparison `number`, -1 for none; of the rows `targets`."""
 
     number: int
+    targets: IntArray
     order: IntArray
     offsets: IntArray
     runs: IntArray
@@ -117,8 +118,9 @@ def graph_of(query: TrendQuery, cells: Cells) -> Graph:
     for number, step in enumerate(query.steps):
         slot = LOOP if step.source == step.target else NEXT
         steps[slot, step.source] = number
-        sources, targets, best, left_over = _indexed(query, step, cells)
-        parts.append(cut(best.order, best.offsets, best.runs, step.greatest < FARTHEST, targets, leaves, leaf[slot]))
+        sources, best, left_over = _indexed(query, step, cells)
+        single = step.greatest < FARTHEST
+        parts.append(cut(best.order, best.offsets, best.runs, single, best.targets, leaves, leaf[slot]))
         run[slot, sources] = best.runs
         leaves += len(parts[-1][1])
         for comparison in left_over:
@@ -155,8 +157,8 @@ def _keys(cells: Cells, comparison: int, *, ordered: bool = True) -> tuple[IntAr
     return left[cells.row], right[cells.row]
 
 
-def _indexed(query: TrendQuery, step: Step, cells: Cells) -> tuple[IntArray, IntArray, _Candidate, list[int]]:
-    """Earlier and later rows of a step, its best order of leaves, and the comparisons that this leaves over."""
+def _indexed(query: TrendQuery, step: Step, cells: Cells) -> tuple[IntArray, _Candidate, list[int]]:
+    """Earlier rows of a step, its best order of leaves, and the comparisons that this leaves over."""
     vertices = cells.vertices
     earlier = (cells.term == step.source) & (cells.group >= 0)
     later = (cells.term == step.target) & (cells.group >= 0)
@@ -181,8 +183,10 @@ def _indexed(query: TrendQuery, step: Step, cells: Cells) -> tuple[IntArray, Int
             operator = OPERATORS.index(query.comparisons[number].operator)
             left, right = _keys(cells, number)
             left, right = left[targets], right[sources]
-        order, offsets = by_block(block_t, blocks, left, number >= 0)
+        kept = np.flatnonzero(reachable(block_t, left, block_s, right, operator))
+        left = left[kept]
+        order, offsets = by_block(block_t[kept], blocks, left, number >= 0)
         found = runs(offsets, left[order], block_s, right, operator)
-        candidates.append(_Candidate(number, order, offsets, found))
+        candidates.append(_Candidate(number, targets[kept], order, offsets, found))
     best = min(candidates, key=lambda candidate: candidate.pairs) if len(candidates) > 1 else candidates[0]
-    return sources, targets, best, [number for number in ranged if number != best.number]
+    return sources, best, [number for number in ranged if number != best.number]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.arrays import IntArray, SmallArray
+from patternlake.udfs.arrays import BoolArray, IntArray, SmallArray
 from patternlake.udfs.ordering import by_number
 from patternlake.udfs.subkernels import subkernel
 
@@ -113,6 +113,53 @@ def places(keys: IntArray, begin: IntArray, end: IntArray, value: IntArray) -> t
 
 
 @njit(cache=True)
+def reachable(block: IntArray, key: IntArray, source: IntArray, value: IntArray, operator: int) -> BoolArray:
+    """The later rows that an earlier one of their block may point to: bool[t].
+
+    Most comparisons leave few, and to sort the others would take most of the time of a graph.
+
+    Parameters
+    ----------
+    block, key
+        int64[t]: block and left key of each later row.
+    source, value
+        int64[s]: block and right key of each earlier row.
+    operator
+        Index into `OPERATORS`, or `EVERY`.
+    """
+    blocks = 0
+    for at in block:
+        blocks = max(blocks, at + 1)
+    least, greatest = np.empty(blocks, np.int64), np.empty(blocks, np.int64)
+    points = np.zeros(blocks, np.bool_)
+    for row in range(len(source)):
+        at = source[row]
+        if at < blocks:
+            least[at] = min(least[at], value[row]) if points[at] else value[row]
+            greatest[at] = max(greatest[at], value[row]) if points[at] else value[row]
+            points[at] = True
+    found = np.empty(len(block), np.bool_)
+    for row in range(len(block)):
+        at = block[row]
+        found[row] = points[at] and _may_hold(operator, key[row], key[row], least[at], greatest[at])
+    return found
+
+
+@subkernel
+def _may_hold(operator: int, least: int, greatest: int, least_right: int, greatest_right: int) -> bool:
+    """Whether a comparison may hold for a left and a right key, each within bounds."""
+    if operator == LESS:
+        return least < greatest_right
+    if operator == AT_MOST:
+        return least <= greatest_right
+    if operator == GREATER:
+        return greatest > least_right
+    if operator == AT_LEAST:
+        return greatest >= least_right
+    return True
+
+
+@njit(cache=True)
 def runs(offsets: IntArray, keys: IntArray, block: IntArray, value: IntArray, operator: int) -> IntArray:
     """The ranks that are relevant to each earlier event.
 
@@ -133,7 +180,7 @@ def runs(offsets: IntArray, keys: IntArray, block: IntArray, value: IntArray, op
     found = np.zeros((len(block), 4), np.int64)
     for row in range(len(block)):
         first, last = offsets[block[row]], offsets[block[row] + 1]
-        if first == last:
+        if first == last or not _may_hold(operator, keys[first], keys[last - 1], value[row], value[row]):
             continue
         low, high, second = first, last, last
         if operator in (UNEQUAL, LESS, AT_LEAST):

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray, LaneArray, SmallArray
-from patternlake.udfs.subkernels import subkernel
+from patternlake.udfs.subkernels import kernel
 from patternlake.udfs.trends.kernels.graph import LOOP, Graph
 from patternlake.udfs.trends.measures import Measures, product
 
@@ -31,7 +31,7 @@ Sums = tuple[LaneArray, FloatArray, SmallArray]
 nothing can be completed."""
 
 
-@subkernel
+@kernel
 def allowed(graph: Graph, step: int, source: int, target: int) -> bool:
     """Whether the times and the comparisons that no leaf answers let one row follow another."""
     gap = graph.time[target] - graph.time[source]
@@ -54,7 +54,7 @@ def allowed(graph: Graph, step: int, source: int, target: int) -> bool:
     return True
 
 
-@subkernel
+@kernel
 def add(into: LaneArray, at: int, other: LaneArray, row: int, moduli: LaneArray) -> None:
     """Add one row of sums to another, each lane by its modulus."""
     p = len(moduli)
@@ -66,7 +66,7 @@ def add(into: LaneArray, at: int, other: LaneArray, row: int, moduli: LaneArray)
         into[at, lane] = total
 
 
-@subkernel
+@kernel
 def _climb(
     graph: Graph, leaf: int, size: int, sums: LaneArray, approximate: FloatArray, longest: SmallArray,
     moduli: LaneArray, log: bool,
@@ -198,7 +198,7 @@ def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool, measures:
     return value, about, length
 
 
-@subkernel
+@kernel
 def finish(
     u: int, ends: bool, value: LaneArray, about: FloatArray, length: SmallArray, moduli: LaneArray, log: bool,
     measures: Measures,
