@@ -207,7 +207,7 @@ class Command:
                 process = subprocess.Popen(
                     self._command, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
                 )
-            except OSError as error:
+            except (OSError, ValueError) as error:  # a NUL in an argument is the latter
                 return _text(error)
         assert process.stderr is not None
         last_words = _LastWords(process.stderr)

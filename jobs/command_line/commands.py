@@ -27,7 +27,7 @@ from typer.completion import completion_init, get_completion_script  # type: ign
 from patternlake.delta_tables.spark.own_process import choose_memory
 from patternlake.jobs.command_line.ending import exit_code, report_failures
 from patternlake.jobs.terminal.messages import message
-from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -417,12 +417,14 @@ def sql(
     from patternlake.jobs.command_line.local_spark import spark_for
     from patternlake.jobs.configuration.file import Configuration
 
-    text = sys.stdin.read() if query == "-" else query
-    if text is not None and not text.strip():
+    if query is not None and not query.strip():
         raise typer.BadParameter("the statement is empty", param_hint="'QUERY'")
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with report_failures(verbose) as console:
         configuration = Configuration.load(conf)
+        text = sys.stdin.read() if query == "-" else query
+        if text is not None and not text.strip():
+            raise ArgumentError("standard input has no statement")
         if text is None and at_terminal:
             _tell(console, "Spark starts …")
         with spark_for(configuration, verbose=verbose) as spark:

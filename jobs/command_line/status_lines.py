@@ -62,7 +62,7 @@ def as_csv(found: Iterable[ObjectStatus]) -> Iterator[str]:
     for each in found:
         values = asdict(each).values()
         writer.writerow([value.isoformat() if isinstance(value, datetime) else value for value in values])
-    yield from buffer.getvalue().splitlines()
+    yield from buffer.getvalue().removesuffix("\n").split("\n")  # splitlines would cut at what is no end of a line
 
 
 def size_text(count: int) -> str:

@@ -49,7 +49,7 @@ what is told, and their types."""
 _SECTIONS = {SUBSCRIPTION: "subscriptions", FORECAST: "subscriptions", GROUP: "groups", PATTERN: "patterns"}
 
 _OPTIONS = {TABLE: (), WEBHOOK: ("url",), KAFKA: ("topic", "brokers"), COMMAND: ("command",)}
-_SHORTEST = timedelta(milliseconds=1)
+_SHORTEST, _LONGEST = timedelta(milliseconds=1), timedelta(days=1)
 QUIET = "quiet"
 """Key of the meaning of an alert that says for how long it is quiet: microseconds, of groups steps."""
 AT_ONCE = 4
@@ -72,14 +72,27 @@ def _quiet(value: Any) -> timedelta | int:
     return _pause(value)
 
 
-def _url(value: str) -> str:
+def _timeout(value: Any) -> timedelta:
+    found = _pause(value)
+    if found > _LONGEST:
+        raise ValueError(f"{shorten(value)} is out of range; at most 1 day")
+    return found
+
+
+def _url(written: str) -> str:
+    """The address that is written, perhaps with variables of the environment: errors do not show what those have."""
+    value = values.with_environment(written)
     try:
         parts = urlsplit(value)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        name = parts.hostname or ""
+        good = parts.scheme in ("http", "https") and bool(name) and parts.port != 0
+        if not name.isascii():
+            name.encode("idna")
     except ValueError:
         good = False
     if not good:
-        raise ValueError(f"{shorten(value)} is not an address; write one like https://example.com/alerts")
+        wrong = "is not an address" if value == written else "stands for what is not an address"
+        raise ValueError(f"{shorten(written)} {wrong}; write one like https://example.com/alerts")
     return value
 
 
@@ -91,12 +104,12 @@ class AlertConfiguration(Section):
     where: Annotated[Text, AfterValidator(sql_expression)] | None = None
     quiet: Annotated[timedelta | int, BeforeValidator(_quiet)] | None = None
     to: Annotated[str, _one_of(TABLE, WEBHOOK, KAFKA, COMMAND)] = TABLE
-    url: Annotated[Text, AfterValidator(values.with_environment), AfterValidator(_url)] | None = None
+    url: Annotated[Text, AfterValidator(_url)] | None = None
     at_once: int = Field(default=AT_ONCE, ge=1, le=32)
     topic: Text | None = None
     brokers: Text | None = None
     command: Annotated[list[Text], Field(min_length=1)] | None = None
-    timeout: Annotated[timedelta, BeforeValidator(_pause)] = timedelta(seconds=10)
+    timeout: Annotated[timedelta, BeforeValidator(_timeout)] = timedelta(seconds=10)
     retries: int = Field(default=2, ge=0, le=20)
     back_off: Annotated[timedelta, BeforeValidator(_pause)] = timedelta(seconds=1)
     dead_letter_after: int = Field(default=20, ge=1, le=1000)

@@ -20,6 +20,7 @@ from patternlake.delta_tables.schema.quoting import identifier
 from patternlake.jobs.configuration.written import SECRET
 from patternlake.jobs.reports.status_sources import Published, read_published
 from patternlake.udfs.errors import StateError
+from patternlake.udfs.shown_text import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,7 +107,7 @@ def write_file(location: str, objects: Mapping[tuple[str, str], Published]) -> s
         tree["storage_options"] = options
         told.append(f"storage_options: set the environment variables {', '.join(map(_variable, options))}")
     head = [f"The configuration of {location}, as its last batches were made with it.", *told]
-    comments = "".join(f"# {line}\n" for line in head)
+    comments = "".join(f"# {printable(line)}\n" for line in head)
     return comments + yaml.dump({**tree, **sections}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
 
 

@@ -154,7 +154,7 @@ def _perform(
             if each.result is not None:
                 heard.end(each.result)
                 if each.result.batches:
-                    taken_further.add(each.result.object)
+                    taken_further.add(stream_of(configuration, listed[each.number]))
                     looked_at.forget()
             while told in ended:
                 summary = ended[told]

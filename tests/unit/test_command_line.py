@@ -68,7 +68,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         yield SimpleNamespace()
 
     for name, job in JOBS.items():
-        monkeypatch.setitem(JOBS, name, job_steps.Job(job.objects, doing(name), job.maintains))
+        monkeypatch.setitem(JOBS, name, job_steps.Job(job.objects, doing(name), job.maintains, stream=job.stream))
     monkeypatch.setattr(local_spark, "spark_for", session)
     session_of_one_core = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
     one_core = SimpleNamespace(spark=session_of_one_core, location="/lake", direct=None, made=False)
@@ -395,9 +395,15 @@ def test_watch_reports_objects_without_news_in_the_first_round_only(
     assert [json.loads(line)["batches"] for line in capsys.readouterr().out.splitlines()] == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("more", "stream"), [("", "flights"), ("groups:\n  fronts: {stream: sky, pattern: 'a, b', within: 3}\n", "sky")]
+)
 def test_later_rounds_of_a_watch_maintain_only_what_is_new(
-    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, more: str, stream: str
 ) -> None:
+    if more:
+        conf.write_text(CONFIGURATION.partition("sketches:")[0] + more)
+
     def idle(database: Any, name: str, configuration: Configuration, rebuild: bool) -> Summary:
         return Summary("ingest", name, None, 0, 0, 0, 0, 0.0)
 
@@ -411,7 +417,18 @@ def test_later_rounds_of_a_watch_maintain_only_what_is_new(
     monkeypatch.setattr(commands, "sleep", sleep)
     assert command("run", "all", "--conf", str(conf), "--watch", "1") == 0
     maintained = [name for job, name, _ in work if job == "maintain"]
-    assert maintained == ["flights", "sky", "flights"]
+    assert maintained == ["flights", "sky", stream]
+
+
+def test_standard_input_that_is_no_text_is_one_line(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for given, line in [(b"SELECT 'caf\xe9'", "'utf-8' codec can't decode byte 0xe9"), (b" \n", "no statement")]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), "utf-8"))
+        assert command("sql", "--conf", str(conf), "-") == 1
+        shown = capsys.readouterr().err
+        assert line in shown
+        assert shown.count("\n") == 1
 
 
 def test_a_terminal_is_shown_what_became_of_each_object() -> None:

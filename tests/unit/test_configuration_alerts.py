@@ -32,6 +32,15 @@ def test_what_is_left_out_has_its_default() -> None:
     assert alert.meaning == {"of": "subscription", "name": "m", "where": None}
 
 
+def test_what_a_variable_has_is_in_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOK", "hooks.example/T0/secret")
+    with pytest.raises(ConfigurationError) as raised:
+        loaded("{of: subscription, name: m, to: webhook, url: '${HOOK}'}")
+    assert str(raised.value) == (
+        "alerts.x.url: '${HOOK}' stands for what is not an address; write one like https://example.com/alerts"
+    )
+
+
 def test_an_alert_is_quiet_for_a_span_of_time_and_one_of_groups_for_steps() -> None:
     alert = loaded("{of: subscription, name: m, quiet: 1 hour}").alerts["x"]
     assert alert.meaning == {"of": "subscription", "name": "m", "where": None, "quiet": 3_600_000_000}
@@ -184,6 +193,11 @@ def test_predicates_may_use_the_columns_of_their_rows() -> None:
             "alerts.x.quiet: 1:00:00 is a duration, and groups have steps; write how many steps, like 60",
         ),
         ("{of: forecast, name: m, timeout: soon}", "alerts.x.timeout: 'soon' is not a duration"),
+        ("{of: forecast, name: m, timeout: 2 days}", "alerts.x.timeout: '2 days' is out of range; at most 1 day"),
+        (
+            "{of: forecast, name: m, to: webhook, url: 'http://ä..example/x'}",
+            "alerts.x.url: 'http://ä..example/x' is not an address; write one",
+        ),
     ],
 )
 def test_a_problem_is_one_line_that_begins_with_the_keys_path(alert: str, line: str) -> None:

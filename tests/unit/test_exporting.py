@@ -83,6 +83,17 @@ def test_options_of_a_store_are_named_and_not_kept(monkeypatch: pytest.MonkeyPat
     assert Configuration.from_text(text) == given
 
 
+def test_a_line_break_of_a_name_ends_no_comment(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = Configuration.from_text(
+        "streams: {s: {source: {table: raw.s}, time: at, name: what}}\n"
+        "subscriptions: {m: {stream: s, query: a ; b}}\n"
+        'alerts: {"pager\\nfor ops": {of: subscription, name: m, to: webhook, url: "http://x"}}\n'
+    )
+    text = write_file("/lake", kept(given, monkeypatch))
+    monkeypatch.setenv("ALERT_PAGER_FOR_OPS_URL", "http://x")
+    assert Configuration.from_text(text).alerts == given.alerts
+
+
 def test_what_refers_to_an_object_that_is_gone_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     given = Configuration.from_text(
         "streams: {s: {source: {table: raw.s}, time: at, name: what}}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -73,6 +74,12 @@ def test_status_shows_lag_open_batches_and_what_is_configured_no_more() -> None:
     rows = list(csv.DictReader(status_lines.as_csv(found)))
     assert rows[0]["watermark"] == "2024-01-01T21:00:00+00:00"
     assert rows[1]["published_at"] == ""
+
+
+def test_no_character_of_a_name_ends_a_line_of_csv() -> None:
+    name = "a\u2028b\x85c\nd"
+    lines = status_lines.as_csv([ObjectStatus("alerts", name, "flights", True)])
+    assert [row["object"] for row in csv.DictReader(io.StringIO("\n".join(lines), newline=""))] == [name]
 
 
 @pytest.mark.parametrize(("of_events", "told"), [(None, False), (8.1, False), (1.94, True)])
