@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 from patternlake.udfs.errors import ArgumentError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?([0-5]\d))?(?::?([0-5]\d))?")
 ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 """How Spark's functions are to write a moment: with all its microseconds, and its offset."""
 JSON = {"ignoreNullFields": "false", "timestampFormat": ISO, "timestampNTZFormat": ISO.removesuffix("XXX")}
@@ -26,11 +28,25 @@ def now() -> datetime:
 
 
 def find_zone(name: str) -> ZoneInfo | timezone:
-    """Find a zone by its name in the tz database, or by an offset such as +01:00."""
+    """Find a zone by its name in the tz database, or by an offset such as +01:00, UTC+1 or Z, as Spark takes them.
+
+    Raises
+    ------
+    ArgumentError
+        It is neither.
+    """
+    offset = _OFFSET.fullmatch(name)
     try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError):
-        return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or timezone.utc  # type: ignore[return-value]
+        if offset is not None:
+            hours, minutes, seconds = (int(part or 0) for part in offset.group(2, 3, 4))
+            span = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+            return timezone(-span if offset[1] == "-" else span)
+        return ZoneInfo("UTC" if name == "Z" else name)
+    except (KeyError, ValueError, OSError):
+        raise ArgumentError(
+            f"the time zone {name!r} is not known here; a name such as Europe/Berlin or an offset such as +01:00 would "
+            "be right"
+        ) from None
 
 
 def to_micros(moment: datetime) -> int:

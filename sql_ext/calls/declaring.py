@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from numbers import Integral
 from types import NoneType, UnionType
 from typing import Annotated, Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -101,7 +102,7 @@ def _wrap(
         arguments = dict(zip((one.name for one in made.parameters), values, strict=True))
         for name in as_text:
             value = arguments[name]
-            if isinstance(value, int) and not isinstance(value, bool):
+            if isinstance(value, Integral) and not isinstance(value, bool):  # NumPy's, too
                 arguments[name] = str(value)  # as SQL casts it
         found: _R = answer(spark, arguments)
         return found

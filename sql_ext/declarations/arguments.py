@@ -239,14 +239,16 @@ def plain_values(
     ArgumentError
         A value is not of its parameter's type.
     """
-    zone = None
+
+    def zone() -> ZoneInfo | timezone:
+        return find_zone(str(spark.conf.get(_TIME_ZONE)))
+
     values = {}
     for parameter in parameters:
         value = given[parameter.name]
         if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:  # as a column of pandas gives it
             value = value.item()
         if value is not None and parameter.type == "TIMESTAMP":
-            zone = zone or find_zone(str(spark.conf.get(_TIME_ZONE)))
             value = _moment(function, parameter, value, zone)
         elif value is not None:
             value = _plain(function, parameter, value)
@@ -278,7 +280,7 @@ def _plain(function: str, parameter: Parameter, value: Any) -> Any:
     return float(value) if isinstance(value, int) and parameter.type == "DOUBLE" else value
 
 
-def _moment(function: str, parameter: Parameter, value: Any, zone: ZoneInfo | timezone) -> int:
+def _moment(function: str, parameter: Parameter, value: Any, zone: Callable[[], ZoneInfo | timezone]) -> int:
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
@@ -288,7 +290,7 @@ def _moment(function: str, parameter: Parameter, value: Any, zone: ZoneInfo | ti
         value = datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime):
         raise _unfit(function, parameter, value)
-    return to_micros(value if value.tzinfo is not None else value.replace(tzinfo=zone))
+    return to_micros(value if value.tzinfo is not None else value.replace(tzinfo=zone()))
 
 
 def _unfit(function: str, parameter: Parameter, value: Any) -> ArgumentError:

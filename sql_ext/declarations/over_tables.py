@@ -256,7 +256,11 @@ class _Table:
         self._refuse_hidden({"name": self.name, "time": when.name, "key": partition, "position": ""}, texts, by)
         words = {token.name.lower() for text in texts for token in tokens_of(text) if token.is_name}
         words |= set() if by is None else {by.lower()}
-        self.numbers = {name: self._number(name) for name in _NUMBERS if name in words}
+        self.numbers = {
+            name: self._number(name, _names_column(texts, name) or (by or "").lower() == name)
+            for name in _NUMBERS
+            if name in words
+        }
         # Of a table that has such columns, the event's own go before them.
         columns = [one for one in self.types if one not in ("key", "name", "time", "position", *self.numbers)]
         self.read = [one for one in columns if one.lower() in words and value_type(self.types[one]) is not None]
@@ -314,8 +318,9 @@ class _Table:
 
     def _refuse_hidden(self, columns: Mapping[str, str], texts: Sequence[str], by: str | None) -> None:
         """Refuse a question that names a column which the event's own of the same name, from another column, hides."""
+        own = {one.lower() for one in self.types}
         for name, column in columns.items():
-            hidden = name in self.types and column.lower() != name
+            hidden = name in own and column.lower() != name
             if hidden and (_names_column(texts, name) or (by or "").lower() == name):
                 raise ArgumentError(
                     f"{name} is the {name} of an event, which is not the column {name} of the table here; give that "
@@ -335,10 +340,12 @@ class _Table:
                 return name
         raise ArgumentError(f"{what} => {shorten(given)} is no column of the table; columns: {', '.join(self.types)}")
 
-    def _number(self, name: str) -> Column:
-        """A column of the table as that of the same name which events have; NULLs where there is none."""
+    def _number(self, name: str, asked: bool) -> Column:
+        """A column of the table as that of the same name which events have; NULLs where there is none, or where nobody
+        asks for it: an event may be called so.
+        """
         kind, fitting = _NUMBERS[name]
-        if name not in self.types:
+        if name not in self.types or not asked:
             return F.lit(None).cast(kind)
         if not isinstance(self.rows.frame.schema[name].dataType, fitting):
             raise ArgumentError(
@@ -380,13 +387,13 @@ class _Table:
 
 
 def _names_column(texts: Sequence[str], name: str) -> bool:
-    """Whether texts name a column: behind an operand and a dot, or bare in a condition."""
+    """Whether texts name a column: behind an operand and a dot, or bare in a condition or in PARTITION BY."""
     for text in texts:
         clause, tokens = "", tokens_of(text)
         for before, token, behind in zip(tokens, tokens[1:], tokens[2:], strict=False):
             clause = token.word if token.word in CLAUSES and before.sign != "." else clause
-            bare = clause == "WHERE" or (clause == "DEFINE" and behind.word != "AS")
-            if token.is_name and token.name == name and (before.sign == "." or (bare and behind.sign != ".")):
+            bare = clause in ("WHERE", "PARTITION") or (clause == "DEFINE" and behind.word != "AS")
+            if token.is_name and token.name.lower() == name and (before.sign == "." or (bare and behind.sign != ".")):
                 return True
     return False
 

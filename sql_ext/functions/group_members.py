@@ -7,20 +7,22 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from patternlake.sql_ext.answering.unseen import tell_unseen_key
 from patternlake.sql_ext.calls.declaring import Int32, table_function
 from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
-from patternlake.sql_ext.functions.match_groups import answer_from_events, reads_of
+from patternlake.sql_ext.functions.match_groups import answer_from_events, reads_of, stream_key
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.arguments import given_or
 from patternlake.udfs.groups.members import check_best, members_in
-from patternlake.udfs.groups.request import DEFAULT_BEST, GroupsReads
+from patternlake.udfs.groups.request import DEFAULT_BEST
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     check_best(given_or(arguments, "best", DEFAULT_BEST))
-    reads = reads_of(lake, arguments, kept=False)
-    assert isinstance(reads, GroupsReads)
-    return Answer(answer_from_events(lake, arguments, reads, members_in, schema_of(COLUMNS)))
+    reads, told = reads_of(lake, arguments)
+    rows = answer_from_events(lake, arguments, reads, members_in, schema_of(COLUMNS))
+    told |= tell_unseen_key(lake, stream_key(reads, arguments), reads.events, rows)
+    return Answer(rows, lasting=not told)
 
 
 COLUMNS = parse_columns(

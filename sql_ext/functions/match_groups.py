@@ -17,20 +17,23 @@ from patternlake.delta_tables.gathering.gather import Gather
 from patternlake.delta_tables.gathering.snapshots import Snapshot
 from patternlake.delta_tables.reading.state_reader import between
 from patternlake.delta_tables.reading.visibility import visible_rows
+from patternlake.delta_tables.schema.layout import KEY
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, answer
 from patternlake.sql_ext.answering.event_conditions import event_conditions
 from patternlake.sql_ext.answering.kept_rows import read_kept_rows
 from patternlake.sql_ext.answering.stream_facts import facts_of
+from patternlake.sql_ext.answering.unseen import tell_unseen, tell_unseen_key
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.attributes import attribute_columns
-from patternlake.udfs.groups.request import GroupsReads, GroupsRequest, KeptGroups, check_request
+from patternlake.udfs.groups.request import GroupsReads, GroupsRequest, check_request
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of
+from patternlake.udfs.requests import BatchRange
 
 Work = Callable[[GroupsRequest, Mapping[str, pa.Array]], pa.Table]
 """From a request and the events of some partitions to rows of an answer."""
@@ -39,18 +42,28 @@ _EVENT = ("position", "time", "step", "key", "name", "probability")
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
-    reads = reads_of(lake, arguments, kept=True)
-    if isinstance(reads, KeptGroups):
-        return Answer(_read_kept(lake, arguments, reads))
-    return Answer(answer_from_events(lake, arguments, reads, groups_of_partitions, schema_of(COLUMNS)))
+    reads, told = reads_of(lake, arguments)
+    if reads.kept is None:
+        rows = answer_from_events(lake, arguments, reads, groups_of_partitions, schema_of(COLUMNS))
+    else:
+        rows = _read_kept(lake, arguments, reads.events.number, reads.kept)
+    told |= tell_unseen_key(lake, stream_key(reads, arguments), reads.events, rows)
+    return Answer(rows, lasting=not told)
 
 
-def reads_of(lake: Lake, arguments: Mapping[str, Any], *, kept: bool) -> GroupsReads | KeptGroups:
-    """Check a call, and say what is to be read for it: what the job keeps, where it may be, or events."""
+def reads_of(lake: Lake, arguments: Mapping[str, Any]) -> tuple[GroupsReads, bool]:
+    """Check a call; what is to be read for it, and whether the analyst was told of names that never occurred."""
     snapshot = lake.snapshot(arguments["as_of"])
     facts = facts_of(snapshot, arguments["stream"])
     configured = _find_configured(snapshot, facts.number)
-    return check_request(arguments, facts.published, facts.known, facts.counts, configured, kept=kept)
+    reads = check_request(arguments, facts.published, facts.known, facts.counts, configured)
+    return reads, tell_unseen(lake, reads.asked_names, facts.counts)
+
+
+def stream_key(reads: GroupsReads, arguments: Mapping[str, Any]) -> str | None:
+    """The key of the stream that is asked for; None where a call asks for none, or for one of other partitions."""
+    key: str | None = arguments["key"]
+    return key if reads.partition == (KEY,) else None
 
 
 def _find_configured(snapshot: Snapshot, number: int | None) -> list[PublishedBatch]:
@@ -59,8 +72,8 @@ def _find_configured(snapshot: Snapshot, number: int | None) -> list[PublishedBa
     return [at for at in found if at.stream_id == number]
 
 
-def _read_kept(lake: Lake, arguments: Mapping[str, Any], reads: KeptGroups) -> DataFrame | pa.Table:
-    where = visible_rows(TABLES["group_matches"], reads.stream, *astuple(reads.rows))
+def _read_kept(lake: Lake, arguments: Mapping[str, Any], stream: int, kept: BatchRange) -> DataFrame | pa.Table:
+    where = visible_rows(TABLES["group_matches"], stream, *astuple(kept))
     where += between("t_end", arguments["from_step"], arguments["to_step"])
     return read_kept_rows(lake, "group_matches", _KEPT, where, arguments["key"])
 

@@ -53,9 +53,11 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         asked = whole_or_kept(lake, arguments)
         if isinstance(asked, KeptPattern):
             told = tell_unseen(lake, asked.pattern.asked_names, asked.facts.counts)
-            measures = asked.pattern.measures
+            measures, rows = asked.pattern.measures, asked.rows()
             check_names(measures, COLUMNS)
-            return with_measures(asked.rows(), COLUMNS, measures, lasting=not told)
+            of_stream = asked.pattern.partition in ((), (KEY,))
+            told |= tell_unseen_key(lake, arguments["key"] if of_stream else None, asked.stream_events, rows)
+            return with_measures(rows, COLUMNS, measures, lasting=not told)
         arguments = asked
     elif arguments["stream"] is None and arguments["pattern"] is None:
         raise ArgumentError(

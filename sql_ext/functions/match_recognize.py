@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from patternlake.sql_ext.declarations.declaration import Parameter, RowsFunction
 from patternlake.sql_ext.declarations.table_arguments import OrderedRows, read_terms
@@ -59,10 +59,15 @@ def match_recognize(
     ...     order_by="ts",
     ... ).show()
     """
-    if not isinstance(clause, str):
-        raise ArgumentError(f"match_recognize: clause is a text, not {clause!r}")
     partition = read_terms(frame, partition_by, "partition_by")
-    return plan_row_pattern(OrderedRows(frame, partition, read_terms(frame, order_by, "order_by")), clause)
+    return _plan(OrderedRows(frame, partition, read_terms(frame, order_by, "order_by")), clause)
+
+
+def _plan(rows: OrderedRows, clause: Any) -> DataFrame:
+    if not isinstance(clause, str):
+        shown = "NULL" if clause is None else repr(clause)
+        raise ArgumentError(f"match_recognize: clause is a text, not {shown}; give what comes from MEASURES on")
+    return plan_row_pattern(rows, clause)
 
 
 HELP = """
@@ -81,6 +86,6 @@ DECLARATION = RowsFunction(
     "match_recognize",
     (Parameter("input", "TABLE"), Parameter("clause", "STRING")),
     "Find row patterns in a table, as MATCH_RECOGNIZE of the SQL standard does",
-    lambda rows, arguments: plan_row_pattern(rows, arguments["clause"]),
+    lambda rows, arguments: _plan(rows, arguments["clause"]),
     HELP,
 )

@@ -13,6 +13,7 @@ from patternlake.delta_tables.reading.visibility import visible_rows
 from patternlake.delta_tables.spark.measure_columns import check_names
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.kept_rows import read_kept_rows
+from patternlake.sql_ext.answering.unseen import tell_unseen_key
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, parse_columns
 from patternlake.sql_ext.declarations.measured_rows import with_measures
@@ -32,7 +33,9 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     where.append(Condition("subscription", "=", arguments["subscription"]))
     where += between("last_time", arguments["from_time"], arguments["to_time"])
     found = read_kept_rows(lake, "subscription_matches", _STORED, where, arguments["key"])
-    return with_measures(with_events(lake, found, COLUMNS, reads.events, measures), COLUMNS, measures, lasting=True)
+    told = tell_unseen_key(lake, reads.stream_key(arguments["key"]), reads.events, found)
+    rows = with_events(lake, found, COLUMNS, reads.events, measures)
+    return with_measures(rows, COLUMNS, measures, lasting=not told)
 
 
 COLUMNS = parse_columns(

@@ -15,6 +15,7 @@ from patternlake.delta_tables.reading.state_reader import Condition, among
 from patternlake.delta_tables.reading.visibility import visible_rows
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, answer
+from patternlake.sql_ext.answering.unseen import tell_unseen_key
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
 from patternlake.sql_ext.lakes.lake import Lake
@@ -55,7 +56,9 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         portions = count_portions(lake.reader.size("machine_instances", where), TASK_BYTES)
         return Dealt([ByPartition(portions)], portions, lambda _, rows: [live(rows)])
 
-    return Answer(answer(lake, [gathered], live, by_portions, schema_of(COLUMNS)))
+    rows = answer(lake, [gathered], live, by_portions, schema_of(COLUMNS))
+    told_key = tell_unseen_key(lake, reads.stream_key(key), reads.events, rows)
+    return Answer(rows, lasting=not told_key)
 
 
 def _threshold(lake: Lake, judged: PublishedBatch | None, wanted: WantedPrecision) -> float:

@@ -44,6 +44,7 @@ from patternlake.udfs.measures.of_matches import kept_columns, with_columns
 from patternlake.udfs.partitions import PART, ByPartition
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of, together
+from patternlake.udfs.requests import BatchRange
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -100,6 +101,11 @@ class KeptPattern:
     at: PublishedBatch
     facts: StreamFacts
     pattern: KleenePattern
+
+    @property
+    def stream_events(self) -> BatchRange:
+        """All events of the stream."""
+        return self._whole.events
 
     def rows(self) -> DataFrame | pa.Table:
         """The answer."""

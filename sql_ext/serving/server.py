@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_KEY = re.compile(r"secret|password|token|credential|access[.]?key|account[.]key|auth|bindpw", re.IGNORECASE)
+_KEY = re.compile(
+    r"secret|password|token|credential|access[.]?key|account[.]key|encryption[.]key|provided-key|[.]sas[.]|auth|bindpw",
+    re.IGNORECASE,
+)
 _CLASS_PATH = "spark.driver.extraClassPath"
 _DEFAULT_DATABASE = "spark.sql.catalog.spark_catalog.defaultDatabase"
 _BY_PATH = "table_changes_by_path"

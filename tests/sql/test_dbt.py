@@ -39,7 +39,7 @@ sources:
                 {stream: clicks, pattern: pay ; leave PARTITION BY user, key_column: customer, function: match_seq}
 """
 WRITTEN = """
-{{ patternlake.match_pattern("it's", 'A ; B', params={'least': 2}, max_matches=5, truncate=true,
+{{ patternlake.match_pattern("it's", 'A ; B', params={'least': 2, 'most': none}, max_matches=5, truncate=true,
    from_time='2025-03-03', as_of=modules.datetime.datetime(2025, 3, 3, 9, 5)) }}
 {{ patternlake.match_exists('clicks', 'cart', key_column='t.user') }}
 {{ patternlake.predict_match('third_strike', threshold=0.25) }}
@@ -127,7 +127,7 @@ def test_arguments_become_sql(built: str, dbt: Path, project: Path, served: Serv
     done = ran(dbt, project, served, "--quiet", "compile", "--inline", WRITTEN)
     assert done.stdout.split("\n\n")[-1].strip().splitlines() == [
         r"match_pattern(stream => 'it\'s', pattern => 'A ; B', from_time => '2025-03-03', "
-        "params => map('least', '2'), max_matches => 5, truncate => true, "
+        "params => map('least', '2', 'most', NULL), max_matches => 5, truncate => true, "
         "as_of => TIMESTAMP '2025-03-03 09:05:00+00:00')",
         "match_exists(stream => 'clicks', pattern => 'cart', key => t.user)",
         "predict_match(subscription => 'third_strike', threshold => 0.25)",

@@ -122,6 +122,15 @@ def test_keys_are_apart_and_bounds_keep_groups_by_their_end(lake: SketchLake) ->
     assert sorted((row["key"], row["t_end"]) for row in late) == [one for one in ends if one[1] >= 6]
 
 
+def test_names_and_keys_that_never_occurred_are_told(lake: SketchLake) -> None:
+    stream = worked(lake)
+    for function in ("match_groups", "group_members"):
+        with pytest.warns(UserWarning, match="'bb' never occurred in the stream"):
+            lake.rows(f"SELECT * FROM {call(function, stream.name, 'a, bb+, c', within=6)}")
+        with pytest.warns(UserWarning, match=r"the key 'opn' never occurred in the stream; did you mean 'open'\?"):
+            lake.rows(f"SELECT * FROM {call(function, stream.name, 'a, b+', within=4, key='opn')}")
+
+
 def test_groups_close_with_later_steps_and_as_of_gives_the_answer_of_then(lake: SketchLake) -> None:
     stream = probable(
         lake, "groups cut", rows_of([{"a": 1}, {"b": 0.5}], None), rows_of([{"b": 0.5}, {"d": 1}], None, first=3)

@@ -263,6 +263,7 @@ def test_a_step_or_a_probability_of_the_table_is_that_of_its_events(lake: Sketch
         "TABLE(SELECT *, step AS its_step FROM …)"
     )
     assert asked("via", "a ; b WHERE b.page = ''b''") != []
+    assert asked("via", "a ; step DEFINE step AS page = ''b''") == asked("x", "a ; b") != [], "an event is called so"
 
 
 REFUSED = [
@@ -311,6 +312,12 @@ REFUSED = [
      "name => 'page')",
      "name is the name of an event, which is not the column name of the table here; give that another name, as in "
      "TABLE(SELECT *, name AS its_name FROM …)"),
+    ("match_pattern(TABLE(SELECT *, x AS Key FROM clicks) WITH SINGLE PARTITION ORDER BY (at), 'a ; b PARTITION BY "
+     "key', name => 'page')",
+     "key is the key of an event, which is not the column key of the table here; give that another name, as in "
+     "TABLE(SELECT *, key AS its_key FROM …)"),
+    ("match_recognize(TABLE(clicks) PARTITION BY user ORDER BY (at), CAST(NULL AS STRING))",
+     "match_recognize: clause is a text, not NULL; give what comes from MEASURES on"),
     ("match_pattern('clicked', TABLE(clicks))",
      "match_pattern: pattern takes no TABLE(…), which may stand for a stream"),
 ]  # fmt: skip

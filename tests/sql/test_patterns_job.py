@@ -317,6 +317,11 @@ ERRORS = [
 ]
 
 
+def test_a_key_that_never_occurred_is_told(lake: SketchLake, small: PatternStream) -> None:
+    with pytest.warns(UserWarning, match="the key 'kk' never occurred in the stream"):
+        assert lake.rows("SELECT * FROM match_pattern(query => 'kq_ab', key => 'kk')") == []
+
+
 def test_errors_say_what_would_be_right(lake: SketchLake, small: PatternStream) -> None:
     said = lake.errors([text for text, _ in ERRORS])
     assert [error[: len(begin)] for error, (_, begin) in zip(said, ERRORS, strict=True)] == [b for _, b in ERRORS]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -81,6 +82,9 @@ def test_a_call_hands_on_all_arguments_by_name(monkeypatch: pytest.MonkeyPatch) 
     answer: Any = every_type(session, "a", whole=1, ahead=4)
     rest = {"small": 3, "part": None, "told": False, "moment": None, "params": None}
     assert answer == ("every_type", session, {"text": "a", "whole": 1, **rest, "ahead": "4"})
+    number: Any = np.int64(5)
+    answer = every_type(session, "a", 1, ahead=number)
+    assert answer[2]["ahead"] == "5"
     answer = every_type(session, "a", 1, ahead=True)
     assert answer[2]["ahead"] is True, "which is neither a number nor a text, and is refused later on"
 

@@ -17,6 +17,7 @@ from patternlake.udfs.groups.events import GroupEvents
 from patternlake.udfs.groups.from_config import batches_read, query_of, same_queries, unfit
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.partitions import count_portions
+from patternlake.udfs.pattern_names import names_asked
 from patternlake.udfs.published import NameCount, Published, PublishedBatch, count_events, published_stream
 from patternlake.udfs.requests import BatchRange, compile_once
 
@@ -67,22 +68,6 @@ class GroupsRequest:
 
 
 @dataclass(frozen=True)
-class KeptGroups:
-    """A checked call that what the job keeps answers.
-
-    Attributes
-    ----------
-    stream
-        Number of the stream.
-    rows
-        Where the query's rows of `group_matches` are.
-    """
-
-    stream: int
-    rows: BatchRange
-
-
-@dataclass(frozen=True)
 class GroupsReads:
     """A checked call, and what is to be read for it.
 
@@ -96,12 +81,20 @@ class GroupsReads:
         Columns that tell partitions apart.
     portions
         Into how many the work is dealt.
+    kept
+        Where the query's rows of `group_matches` are, which answer `match_groups`; None: there are none of it.
     """
 
     request: GroupsRequest
     events: BatchRange
     partition: tuple[str, ...]
     portions: int
+    kept: BatchRange | None = None
+
+    @property
+    def asked_names(self) -> tuple[str, ...]:
+        """The event names that the pattern asks for."""
+        return names_asked((symbol.name, symbol.define) for symbol in self.request.groups.query.alphabet.symbols)
 
 
 def check_request(
@@ -110,9 +103,7 @@ def check_request(
     known: Sequence[str],
     counts: Sequence[NameCount],
     configured: Sequence[PublishedBatch],
-    *,
-    kept: bool = True,
-) -> GroupsReads | KeptGroups:
+) -> GroupsReads:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -123,8 +114,6 @@ def check_request(
         Of the stream's names.
     configured
         What `groups` published at `as_of` for queries over the stream.
-    kept
-        Whether what the job keeps may be the answer.
 
     Raises
     ------
@@ -142,14 +131,12 @@ def check_request(
     check_key(arguments, configuration, partitioned=bool(query.partition))
     # The automaton may be too large: refused before anything is read.
     _ = request.groups.automaton
-    if kept and same and batches_read(same[0]) == (at.base_batch, at.batch_id):
-        return KeptGroups(at.object_id, same[0].rows)
-    events = count_events(counts)
     return GroupsReads(
         request,
         at.rows,
         tuple(query.partition) or ("key",),
-        count_portions(events, TASK_EVENTS),
+        count_portions(count_events(counts), TASK_EVENTS),
+        same[0].rows if same and batches_read(same[0]) == (at.base_batch, at.batch_id) else None,
     )
 
 

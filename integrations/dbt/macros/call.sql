@@ -20,7 +20,7 @@
     {%- set written = [] -%}
     {%- for key, each in value.items() -%}
       {%- do written.append(patternlake.literal(key)) -%}
-      {%- do written.append(patternlake.literal(each | string)) -%}
+      {%- do written.append('NULL' if each is none else patternlake.literal(each | string)) -%}
     {%- endfor -%}
     {{- 'map(' ~ written | join(', ') ~ ')' -}}
   {%- elif value is string -%}
