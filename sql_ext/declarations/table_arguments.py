@@ -124,7 +124,7 @@ def text_term(frame: DataFrame, text: str) -> Term:
     end = len(tokens)
     if end > 2 and words[end - 2] == "NULLS" and words[end - 1] in ("FIRST", "LAST"):
         end -= 2
-    if end > 1 and words[end - 1] in ("ASC", "DESC"):
+    if end > 1 and words[end - 1] in ("ASC", "DESC") and tokens[end - 2].sign != ".":
         end -= 1
     if not end:
         raise ArgumentError("an expression of PARTITION BY or ORDER BY is empty")

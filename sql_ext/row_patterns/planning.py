@@ -6,6 +6,7 @@ partition by partition in order, find the matches; Spark computes the measures f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -78,6 +79,8 @@ MATCHED_ROWS = "spark.patternlake.rowPatternRows"
 _PARTITION, _ORDER = f"{OWN}partition", f"{OWN}order"
 _BEGINS = f"{OWN}begins"
 """Whether a row is the first one of its partition."""
+_NAME = re.compile(r"([^\W\d]\w*)|`([^`]+)`")
+"""One name of SQL, plain or in backticks."""
 _ALIKE = (IntegralType, BooleanType, DateType, TimestampType, TimestampNTZType, DecimalType, BinaryType)
 """Types of which equal values are the same; zeros have a sign, and texts may be equal whatever their case."""
 
@@ -128,6 +131,7 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     holding = {name: _holds(clause, name, sql, next(found)) for name, sql in alone.items()}
     conditions = definitions.typed({sql: next(found).simpleString() for sql in definitions.columns})
     types = {sql: next(found) for sql in measures.columns}
+    _check_filters(clause, measures, types)
     folded = _choose_folded(measures, types)
     subqueries = [one.column for one in clause.subqueries]
     folded_columns = _find_named(
@@ -144,7 +148,12 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     own = {name.lower(): identifier(name) for name in columns}
 
     def column(sql: str) -> str:
-        return given.setdefault(own.get(sql.strip("`").lower(), sql), f"__column_{len(given)}")
+        name = _NAME.fullmatch(sql)
+        known = sql if name is None else own.get((name[1] or name[2]).lower(), sql)
+        return given.setdefault(known, f"__column_{len(given)}")
+
+    def named(name: str) -> str:
+        return given.setdefault(own.get(name.lower(), name), f"__column_{len(given)}")
 
     atoms = {f"{ATOM}{at}": one for at, one in enumerate(measures.atoms) if f"{ATOM}{at}" not in folded}
     if not (shown or atoms or folded):
@@ -157,12 +166,12 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
         columns={
             sql: column(guard_column(find_tests(alone, variables), sql)) for sql, variables in measures.columns.items()
         },
-        shown={name: column(name) for name in shown if name not in once},
-        shown_once={name: column(name) for name in once},
+        shown={name: named(name) for name in shown if name not in once},
+        shown_once={name: named(name) for name in once},
         atoms=atoms,
         limits=_limits(base.sparkSession),
         folded=tuple(folded.values()),
-        folded_columns={name: column(name) for name in folded_columns},
+        folded_columns={name: named(name) for name in folded_columns},
     )
     numbers = (
         f"lag(true) OVER ({window}) IS NULL AS {_BEGINS}",  # with PREVs of conditions, sooner than a row number
@@ -253,12 +262,23 @@ def _is_alike(kind: DataType) -> bool:
 
 def _holds(clause: Clause, variable: str, sql: str, kind: DataType) -> str:
     """What is said of the row alone, once it is known to be true or false."""
+    place = next(one.condition.span for one in clause.definitions if one.variable == variable)
+    _check_truth(clause, variable, kind, place)
+    return f"CAST({sql} AS BOOLEAN)" if kind.simpleString() == "void" else sql
+
+
+def _check_filters(clause: Clause, measures: Measures, types: dict[str, DataType]) -> None:
+    """Refuse a FILTER of an aggregate that is neither true nor false."""
+    conditions = [one.condition for one in measures.atoms if isinstance(one, AggregateAtom) and one.condition]
+    for sql, place in _find_places(conditions, clause):
+        _check_truth(clause, "FILTER", types[sql], place)
+
+
+def _check_truth(clause: Clause, whose: str, kind: DataType, place: Span) -> None:
     type_ = kind.simpleString()
     if type_ not in ("boolean", "void"):
-        place = next(one.condition.span for one in clause.definitions if one.variable == variable)
-        message = f"the condition of {variable} is true or false, not of the type {type_}"
+        message = f"the condition of {whose} is true or false, not of the type {type_}"
         raise PredicateError(message, clause.text, place.start, place.end)
-    return f"CAST({sql} AS BOOLEAN)" if type_ == "void" else sql
 
 
 def _leave_out_unmatched(clause: Clause, measures: Measures) -> Measures:

@@ -276,6 +276,18 @@ REFUSED = [
         "                                        ^^^^^^^^^",
     ),
     (
+        "SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY ts MEASURES count(*) FILTER (WHERE price) AS n PATTERN (a))",
+        "line 1, column 22: the condition of FILTER is true or false, not of the type int\n"
+        "  ORDER BY ts MEASURES count(*) FILTER (WHERE price) AS n PATTERN (a)\n"
+        "                       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+    ),
+    (
+        "SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY ts PATTERN (a b) DEFINE b AS b.price & 1 << 2 = a.price & 1)",
+        "line 1, column 39: << and >> bind closer than &, ^ and |; put parentheses around them\n"
+        "  ORDER BY ts PATTERN (a b) DEFINE b AS b.price & 1 << 2 = a.price & 1\n"
+        "                                        ^^^^^^^",
+    ),
+    (
         "SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY day PATTERN (a))",
         "line 1, column 10: A column, variable, or function parameter with name `day` cannot be resolved. Did you mean "
         "one of the following? [`ts`, `half`, `price`, `symbol`].\n"
@@ -375,6 +387,55 @@ def test_a_search_ends_at_its_steps(lake: SparkSession) -> None:
             over(lake, "PATTERN (a b+ c) DEFINE c AS sum(price) > 1000")
     finally:
         lake.conf.unset("spark.patternlake.rowPatternSteps")
+
+
+TIMES = "VALUES (1, TIMESTAMP '2024-01-01 10:00:00'), (2, TIMESTAMP '2024-01-01 11:00:00') AS t(n, at)"
+
+
+@pytest.mark.parametrize(
+    ("table", "clause", "wanted"),
+    [
+        (TIMES, "PATTERN (a b) DEFINE b AS b.at - INTERVAL 1 HOUR 30 MINUTES < a.at", 2),
+        (TIMES, "PATTERN (a b) DEFINE b AS b.at < a.at + INTERVAL 1 HOUR 30 MINUTES", 2),
+        (
+            f"(SELECT n, at + INTERVAL 2 HOURS AS at, hour(at) FROM {TIMES})",
+            "PATTERN (a b) DEFINE b AS max(hour(b.at)) = 13",
+            2,
+        ),
+        ("(SELECT n, n AS desc FROM (VALUES (1), (2) AS t(n))) AS t", "PATTERN (a b) DEFINE b AS b.desc > a.desc", 2),
+    ],
+)
+def test_parts_of_conditions_mean_what_they_mean_in_spark(
+    lake: SparkSession, table: str, clause: str, wanted: int
+) -> None:
+    order = "t.desc" if "AS desc" in table else "n"
+    found = lake.sql(f"SELECT l FROM {table} MATCH_RECOGNIZE (ORDER BY {order} MEASURES LAST(n) AS l {clause})")
+    assert [row.l for row in found.collect()] == [wanted]
+
+
+def test_an_integer_beside_a_double_is_a_double(lake: SparkSession) -> None:
+    table = "(SELECT n, CAST(n AS INT) AS whole, n + 0.7D AS part FROM VALUES (1), (2), (3) AS t(n))"
+    asked = f"SELECT * FROM {table} MATCH_RECOGNIZE (ORDER BY n PATTERN (x? b c) DEFINE x AS n > 9, c AS {{}} = 2)"
+    with pytest.raises(PySparkException, match="this is not known of rows matched"):
+        lake.sql(asked.format("CAST(coalesce(x.whole, b.part) AS INT)"))
+    assert lake.sql(asked.format("CAST(coalesce(x.whole, b.whole) AS INT)")).count() == 1
+
+
+def test_a_measure_is_no_column_that_is_called_like_it(lake: SparkSession) -> None:
+    table = f"(SELECT n, at + INTERVAL 2 HOURS AS at, hour(at) FROM {TIMES})"
+    found = lake.sql(f"SELECT h FROM {table} MATCH_RECOGNIZE (ORDER BY n MEASURES LAST(hour(at)) AS h PATTERN (a+))")
+    assert [row.h for row in found.collect()] == [13]
+
+
+def test_parameters_stand_behind_words_of_functions(lake: SparkSession) -> None:
+    clause = "ORDER BY ts MEASURES count(*) AS n PATTERN (a+) DEFINE a AS substring(symbol FROM 1 FOR :n) = 'x'"
+    plain = lake.sql(f"SELECT n FROM ticks MATCH_RECOGNIZE ({clause.replace(':n', '1')})").collect()
+    assert lake.sql(f"SELECT n FROM ticks MATCH_RECOGNIZE ({clause})", args={"n": 1}).collect() == plain != []
+
+
+def test_a_filter_that_is_null_counts_nothing(lake: SparkSession) -> None:
+    clause = "ORDER BY ts MEASURES count(*) FILTER (WHERE NULL) AS n PATTERN (a+)"
+    assert [row.n for row in lake.sql(f"SELECT n FROM ticks MATCH_RECOGNIZE ({clause})").collect()] == [0]
 
 
 def test_python_is_told_as_sql_is(lake: SparkSession) -> None:

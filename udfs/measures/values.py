@@ -275,7 +275,8 @@ class AtomValues:
         member = self.is_of(atom.variables)
         if atom.condition is None:
             return member
-        holds = pc.fill_null(self.columns[atom.condition].take(pa.array(self.matches.rows, pa.int64())), False)
+        found = self.columns[atom.condition].take(pa.array(self.matches.rows, pa.int64()))
+        holds = pc.fill_null(found.cast(pa.bool_()), False)  # NULL alone has a type of its own
         return member & holds.to_numpy(zero_copy_only=False)
 
     def members(self, atom: AggregateAtom) -> tuple[BoolArray, Any]:

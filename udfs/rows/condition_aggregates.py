@@ -72,6 +72,13 @@ _KNOWN = frozenset(
 _NULL, _ZERO = Constant(None), Constant(0)
 
 
+def one_of(parts: Sequence[Part], tree: Expression) -> Part:
+    """A part that is one of several alike: a number is a double where one of them is."""
+    typed = next((part for part in parts if part.kind != "null"), parts[0])
+    kind = "float" if "float" in {part.kind for part in parts} else typed.kind
+    return Part(tree, kind, typed.column)
+
+
 class AggregateTrees(RowColumns, ABC):
     """The aggregates of one conjunct of a variable's condition."""
 
@@ -100,10 +107,7 @@ class AggregateTrees(RowColumns, ABC):
             one, two = choose(trees[: len(trees) // 2]), choose(trees[len(trees) // 2 :])
             return Call("if", (Call("or", (Call(operator, (one, two)), Call("is null", (two,)))), one, two))
 
-        tree = choose([part.tree for part in parts])
-        typed = next((part for part in parts if part.kind != "null"), parts[0])
-        kind = "float" if "float" in {part.kind for part in parts} else typed.kind
-        return Part(tree, kind, typed.column)
+        return one_of(parts, choose([part.tree for part in parts]))
 
     def refuse_list(self, term: Term, node: Any) -> None:
         """Refuse an aggregate that is not kept from row to row, and say what is."""

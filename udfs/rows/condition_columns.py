@@ -229,13 +229,18 @@ class RowColumns:
 
         def replaced(each: Any) -> Any:
             term = self.term(each)
-            # Braces of the window are not to be doubled.
-            return each if term is None else exp.Var(this=text(term).translate(_HIDE))
+            if term is not None:
+                # Braces of the window are not to be doubled.
+                return exp.Var(this=text(term).translate(_HIDE))
+            return _as_written(each)
 
         if node is self.formula.tree:
             return write_terms(self.formula, text)
         if (term := self.term(node)) is not None:
             return text(term)
+        for shift in node.find_all(exp.BitwiseLeftShift, exp.BitwiseRightShift):
+            if isinstance(shift.this, (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)):
+                self.fail("<< and >> bind closer than &, ^ and |; put parentheses around them", node)
         sql = node.copy().transform(replaced).sql(dialect="spark")
         return escape_braces(self.formula.unmasked(sql)).translate(_SHOW)
 
@@ -319,3 +324,16 @@ def cannot_compare(kind: str) -> str:
     """Why values of a kind are not compared from row to row, and what is."""
     hint = "; compare by bytes, as in lower(v.x) COLLATE UTF8_BINARY" if " collate " in kind else ""
     return f"{with_article(kind)} cannot be compared with that of another row{hint}"
+
+
+def _as_written(node: Any) -> Any:
+    """A node that the parser's printer would change, as it was written."""
+    if isinstance(node, exp.DataType) and node.this == exp.DType.TIME:
+        size = ", ".join(one.sql() for one in node.expressions)
+        return exp.Var(this=f"TIME({size})" if size else "TIME")  # it prints TIMESTAMP
+    if isinstance(node, (exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg)):
+        # An interval of several units is a sum without parentheses.
+        for name in ("this", "expression"):
+            if isinstance(node.args.get(name), exp.Add) and not (name == "this" and isinstance(node, exp.Sub)):
+                node.set(name, exp.Paren(this=node.args[name]))
+    return node

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from patternlake.udfs.errors import PatternSyntaxError
 from patternlake.udfs.language.durations import MICROSECONDS
 from patternlake.udfs.language.row_pattern.formulas import (
     AggregateTerm,
@@ -25,7 +26,7 @@ from patternlake.udfs.language.row_pattern.tokens import read_string
 from patternlake.udfs.language.row_pattern.tree import Clause
 from patternlake.udfs.measures.row_terms import is_of_row
 from patternlake.udfs.measures.seen import Seen
-from patternlake.udfs.rows.condition_aggregates import LISTS, NUMBERS, AggregateTrees, write_label
+from patternlake.udfs.rows.condition_aggregates import LISTS, NUMBERS, AggregateTrees, one_of, write_label
 from patternlake.udfs.rows.condition_columns import (
     CAN_SAY,
     ENCODINGS,
@@ -98,9 +99,17 @@ def build_conditions(
     builder = ColumnBuilder(clause, rows, types)
     conditions: dict[str, Expression] = {}
     for variable, formulas in matched:
-        parts = [_Conjunct(builder, variable, formula).condition() for formula in formulas]
+        parts = [_condition(builder, variable, formula) for formula in formulas]
         conditions[variable] = parts[0] if len(parts) == 1 else Call("and", tuple(parts))
     return KernelConditions(conditions, builder.kernel_columns(conditions)), tuple(builder.asked)
+
+
+def _condition(builder: ColumnBuilder, variable: str, formula: Formula) -> Expression:
+    try:
+        return _Conjunct(builder, variable, formula).condition()
+    except RecursionError:
+        text, span = builder.clause.text, formula.span
+        raise PatternSyntaxError("this expression is nested too deeply", text, span.start, span.end) from None
 
 
 class _Conjunct(AggregateTrees):
@@ -231,7 +240,7 @@ class _Conjunct(AggregateTrees):
             return Part(Call("neg" if kind is exp.Neg else "abs", (part.tree,)), part.kind)
         if kind is exp.Coalesce:
             parts = self.alike([self.part(one) for one in (node.this, *node.expressions)], node)
-            return Part(Call("coalesce", tuple(part.tree for part in parts)), parts[0].kind, parts[0].column)
+            return one_of(parts, Call("coalesce", tuple(part.tree for part in parts)))
         if kind is exp.Anonymous and node.name.lower() == "cardinality" and len(node.expressions) == 1:
             return self.operator(exp.ArraySize(this=node.expressions[0].copy()))  # which the parser does not know
         if kind in (exp.ArrayContains, exp.ArraySize) and isinstance(term := self.term(node.this), AggregateTerm):
@@ -308,8 +317,7 @@ class _Conjunct(AggregateTrees):
         tree = parts[-1].tree
         for condition, part in reversed(list(zip(conditions, parts, strict=False))):
             tree = Call("if", (condition, part.tree, tree))
-        typed = next((part for part in parts if part.kind != "null"), parts[0])
-        return Part(tree, typed.kind, typed.column)
+        return one_of(parts, tree)
 
     def is_constant(self, node: Any) -> Part:
         """``x IS NULL``, ``x IS TRUE``."""

@@ -543,7 +543,8 @@ def _without_direction(tokens: Sequence[Token]) -> Sequence[Token]:
     """What is ordered by, without ASC or DESC, NULLS FIRST or NULLS LAST."""
     if len(tokens) > 2 and tokens[-2].word == "NULLS":
         tokens = tokens[:-2]
-    return tokens[:-1] if len(tokens) > 1 and tokens[-1].word in ("ASC", "DESC") else tokens
+    directed = len(tokens) > 1 and tokens[-1].word in ("ASC", "DESC") and tokens[-2].sign != "."
+    return tokens[:-1] if directed else tokens
 
 
 def _find_end(tokens: Sequence[Token], at: int) -> int:

@@ -26,9 +26,9 @@ _TYPED = frozenset({"DATE", "INTERVAL", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP
 """Words that belong to the string behind them."""
 _NO_RELATION = frozenset({"SELECT", "WITH"})
 _BEFORE_VALUE = frozenset(
-    {"AFTER", "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "DEFINE", "DISTINCT", "DIV", "ELSE", "ESCAPE"}
-    | {"EXISTS", "FROM", "ILIKE", "IN", "INTERVAL", "LIKE", "MEASURES", "NOT", "ON", "OR", "REGEXP", "RLIKE", "SOME"}
-    | {"THEN", "WHEN", "WHERE"}
+    {"AFTER", "ALL", "AND", "ANY", "AS", "BETWEEN", "BOTH", "BY", "CASE", "DEFINE", "DISTINCT", "DIV", "ELSE"}
+    | {"ESCAPE", "EXISTS", "FOR", "FROM", "ILIKE", "IN", "INTERVAL", "LEADING", "LIKE", "MEASURES", "NOT", "ON", "OR"}
+    | {"PLACING", "REGEXP", "RLIKE", "SOME", "THEN", "TRAILING", "WHEN", "WHERE"}
 )
 """Words behind which a value may stand; behind any other, ``:x`` is a field of what is called so."""
 
@@ -193,7 +193,7 @@ def _relation(tokens: Sequence[Token], at: int, *, inside: bool) -> int | None:
             begin = _find_opening(tokens, begin - 1)
         elif before.sign == "," and (values := _values(tokens, begin - 1)) is not None:
             begin = values
-        elif before.word in _BEFORE or (before.sign and before.sign in "([,;"):
+        elif (before.word in _BEFORE and tokens[begin - 2].sign != ".") or (before.sign and before.sign in "([,;"):
             # Without a relation, or behind SELECT, it is a function.
             return begin if begin < at and tokens[begin].word not in _NO_RELATION else None
         else:
