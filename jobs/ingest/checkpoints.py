@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 _Nothing = TypeVar("_Nothing")
 
 _SCHEMA = "source_schema"
+_ORIGIN = "origin.json"
+"""Stands beside Spark's offsets, which every run lists and of which Spark reads those alone whose names are numbers."""
 _FEW_ENTRIES = 4
 """So many entries of the log of what was read are read without a Spark job."""
 _ENTRY = "path string, timestamp bigint, batchId bigint"
@@ -163,6 +165,7 @@ class Checkpoint:
         self.path = path
         self._folder = Folder(spark, path)
         self._stands = -1, -1
+        self._has_origin = False
 
     @property
     def query(self) -> str | None:
@@ -172,7 +175,7 @@ class Checkpoint:
 
     def last(self, log: str) -> int:
         """Last epoch in ``offsets`` (planned) or ``commits`` (done); -1 if there is none."""
-        return max((int(name) for name in self._folder.names(log) if name.isdigit()), default=-1)
+        return _newest(self._folder.names(log))
 
     def offset(self, epoch: int) -> Mapping[str, Any]:
         """Up to where in the source an epoch reads, as Spark wrote it."""
@@ -213,9 +216,10 @@ class Checkpoint:
             The checkpoint is lost, another one, or older or newer than the publications.
         """
         # Each waits for storage.
-        asking = store_threads().map(self.last, ("offsets", "commits"))
-        query, (planned, done) = self.query, asking
-        self._stands = planned, done
+        asking = store_threads().map(self._folder.names, ("offsets", "commits"))
+        query, (offsets, commits) = self.query, asking
+        self._stands = planned, done = _newest(offsets), _newest(commits)
+        self._has_origin = _ORIGIN in offsets
         where = f"the checkpoint of stream {self._stream!r} at {self.path}"
         if query is None:
             raise StateError(f"{where} is lost: batches of query {expected.query} were begun from it; {_REBUILD}")
@@ -251,6 +255,16 @@ class Checkpoint:
         found = self.files(until, after=after)
         # Of these Spark holds as many to plan the batch.
         return [] if found is None else sorted(path for path, _ in found.collect())
+
+    def origin(self, epoch: int) -> str | None:
+        """Where files were moved to since an epoch was the last one; None: nowhere. Known once it was checked."""
+        text = self._folder.read("offsets", _ORIGIN) if self._has_origin else None
+        noted = {} if text is None else json.loads(text)
+        return str(noted["path"]) if noted.get("epoch") == epoch else None
+
+    def write_origin(self, path: str, epoch: int) -> None:
+        """Write down the source's path where all files are known now, until a batch after an epoch says it."""
+        self._folder.replace(json.dumps({"epoch": epoch, "path": path}), "offsets", _ORIGIN)
 
     def move(self, before: str, now: str) -> None:
         """Know the files that were read below one folder by the same names below another.
@@ -306,6 +320,11 @@ class Checkpoint:
         rows = lines.where(F.col("value").startswith("{")).select(entry.alias("file")).select("file.*")
         among = rows.where((F.col("batchId") <= until) & (F.col("batchId") > after))
         return FileTimes(None, lambda: among.select("path", F.col("timestamp").alias("modified")))
+
+
+def _newest(names: Iterable[str]) -> int:
+    """The last epoch of a log by the names of its files; -1 if there is none."""
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def refuse_unpublished(spark: SparkSession, path: str, stream: str) -> None:

@@ -208,10 +208,7 @@ class _Run:
             raise SourceError(f"stream {name!r}: source {clash}")
         self.source = Source(self.spark, name, self.stream)
         last = begun.source if begun is not None else own.source if own is not None else None
-        self.origin = None if last is None else last.get("origin")
-        moved = self.source.kind != "delta" and self.origin not in (None, self.source.shown)
-        if moved and follow(name, self.source, self.checkpoint, str(self.origin)):
-            self.origin = self.source.shown
+        self.origin = None if last is None else follow(name, self.source, self.checkpoint, last)
         if self.source.kind != "delta" and begun is None and not self.checkpoint.settled(expected):
             renew_planned(self.source, self.checkpoint, last or {})
         unread = last is None or may_have_unread(name, self.source, self.checkpoint, last)

@@ -7,7 +7,8 @@ the source's folder, last modified at the same moment, is the file that was read
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from patternlake.jobs.configuration.file_patterns import folder_of, name_below
 from patternlake.udfs.errors import StateError
@@ -22,7 +23,7 @@ _ALL = 2**62
 _SHOWN = 3
 
 
-def follow(name: str, source: Source, checkpoint: Checkpoint, before: str) -> bool:
+def follow(name: str, source: Source, checkpoint: Checkpoint, last: Mapping[str, Any]) -> str | None:
     """Let the checkpoint know the files by where they are now.
 
     Parameters
@@ -30,20 +31,37 @@ def follow(name: str, source: Source, checkpoint: Checkpoint, before: str) -> bo
     name
         Of the stream.
     source, checkpoint
-        Its source, and what Spark remembers of it.
-    before
-        The source's path when the last batch began.
+        Its source, and what Spark remembers of it, which was checked.
+    last
+        What the last batch that was begun says of its source.
 
     Returns
     -------
-    bool
-        Whether it does. If not, the files there are others than those that were read.
+    str or None
+        The source's path where the checkpoint knows the files, None where no batch says it. If it is not the path as it
+        is now, the files there are others than those that were read.
 
     Raises
     ------
     StateError
         Files there have the names of files that were read, and other times of their last change.
     """
+    epoch = int(last["epoch"])
+    # Files are followed whether or not a batch comes of the run, so the batch may say where they were before.
+    before: str | None = checkpoint.origin(epoch) or last.get("origin")
+    if source.kind == "delta" or before is None or before == source.shown:
+        return before
+    former, now = folder_of(before), folder_of(source.shown)
+    if not _are_moved(name, source, checkpoint, before):
+        return before
+    checkpoint.move(former, now)
+    checkpoint.write_origin(source.shown, epoch)
+    logger.info("stream %r: the source moved from %s to %s, its files are known", name, before, source.shown)
+    return source.shown
+
+
+def _are_moved(name: str, source: Source, checkpoint: Checkpoint, before: str) -> bool:
+    """Whether files that were read at a former path are those at the source's."""
     former, now = folder_of(before), folder_of(source.shown)
     if name_below(former, f"{now}/x") is not None or name_below(now, f"{former}/x") is not None:
         return False
@@ -52,7 +70,7 @@ def follow(name: str, source: Source, checkpoint: Checkpoint, before: str) -> bo
         return False
     entries = files.collect()
     read = {below: time for path, time in entries if (below := name_below(former, path)) is not None}
-    if not read:  # all were followed by a run that had nothing to read
+    if not read:  # all were followed by a run that did not come to write it down
         return any(name_below(now, path) is not None for path, _ in entries)
     found = {name_below(now, path): time for path, time in there.collect()}
     again = sorted(read.keys() & found.keys() - {None})
@@ -66,6 +84,4 @@ def follow(name: str, source: Source, checkpoint: Checkpoint, before: str) -> bo
             "their times (cp -p, rsync -t), if they hold other rows, give them other names, or run with --rebuild, "
             "which reads all that is there"
         )
-    checkpoint.move(former, now)
-    logger.info("stream %r: the source moved from %s to %s, its files are known", name, before, source.shown)
     return True
