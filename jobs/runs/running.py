@@ -56,7 +56,6 @@ def run(
     check_backfill(backfill, planned, rebuild=rebuild)
     workers.check(spark)
     database = open_database(spark, loaded.database, loaded.location, loaded.storage_options)
-    tell_of_stores(spark, loaded)
     if database.made:
         logger.warning("%s", tell_new_lake(database))
     with default_progress(spark) if progress is None else nullcontext(progress) as heard:
@@ -99,6 +98,7 @@ def perform(
     listed = list(planned)
     if not listed:
         return
+    tell_of_stores(database.spark, configuration)
     with held_lease(database):
         yield from _perform(
             database, configuration, listed, rebuild, backfill, sparing, progress or LoggedProgress(), side_by_side

@@ -280,10 +280,12 @@ def check(
         A source is missing, is none, or cannot be read.
     """
     from patternlake.jobs.configuration.file import Configuration
+    from patternlake.jobs.sources.source_files import tell_of_stores
     from patternlake.jobs.starter.checking import check as look
     from patternlake.jobs.starter.checking import choose_streams
 
     given = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
+    tell_of_stores(spark, given)
     return [look(spark, name, stream, rows=rows) for name, stream in choose_streams(given, object).items()]
 
 

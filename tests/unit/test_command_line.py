@@ -10,7 +10,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -306,6 +306,34 @@ def test_a_check_enables_functions_where_a_source_may_be_the_lakes_own(
     conf.write_text(f"location: ./lake\nstreams:\n  flights: {{source: {source}, time: at, name: what}}\n")
     assert command("check", "--conf", str(conf)) == 0
     assert enabled == [functions]
+
+
+def _run_the_command(conf: Path) -> None:
+    assert command("run", "ingest", "--conf", str(conf)) == 0
+
+
+def _check_by_command(conf: Path) -> None:
+    assert command("check", "--conf", str(conf)) == 0
+
+
+def _check_in_python(conf: Path) -> None:
+    patternlake.check(SimpleNamespace(), conf)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("read", [_run_the_command, _check_by_command, _check_in_python])
+def test_whoever_reads_sources_lets_spark_into_their_buckets(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], None]
+) -> None:
+    told: list[tuple[str, dict[str, str]]] = []
+    monkeypatch.setattr(source_files, "tell_spark", lambda _, place, options: told.append((place, dict(options))))
+    monkeypatch.setattr(checking, "check", lambda *_, **__: "well")
+    source = "{path: 's3a://raw/clicks', format: csv, options: {header: true}}"
+    text = (
+        f"storage_options: {{AWS_ACCESS_KEY_ID: k}}\nstreams:\n  clicks: {{source: {source}, time: at, name: what}}\n"
+    )
+    conf.write_text(text)
+    read(conf)
+    assert told == [("s3a://raw/clicks", {"AWS_ACCESS_KEY_ID": "k"})]
 
 
 def test_a_run_can_fail_where_much_goes_to_quarantine(
