@@ -25,25 +25,17 @@ if TYPE_CHECKING:
     from patternlake.delta_tables.schema.table import Table
 
 
-def forget(
-    database: Database, *, job: str, object: str, horizon: datetime, readers: Collection[tuple[str, str]] = ()
-) -> Publication | None:
-    """Record an object's horizon, then delete the rows that only earlier moments need.
-
-    The horizon comes first: a run that dies in between leaves too many rows, never an answer with too few. May be
-    run again, and beside the object's own job. A horizon never moves back.
+def move_horizon(database: Database, *, job: str, object: str, horizon: datetime) -> Publication | None:
+    """Record from which moment on an object can be asked for; it never moves back.
 
     Parameters
     ----------
     database
         Where.
     job, object
-        Whose rows.
+        Whose.
     horizon
         Earliest moment that can be asked for from now on.
-    readers
-        Jobs and objects of which functions read rows of this one, beside what they keep: those that they know at the
-        horizon stay. What was not made anew since its stream was answers from the events that it read then.
 
     Returns
     -------
@@ -73,8 +65,31 @@ def forget(
         except StateError:
             return None
         latest = _record(database, latest, horizon)
+    return latest
+
+
+def forget(
+    database: Database, *, job: str, object: str, horizon: datetime, readers: Collection[tuple[str, str]] = ()
+) -> Publication | None:
+    """Record an object's horizon, then delete the rows that only earlier moments need.
+
+    The horizon comes first: a run that dies in between leaves too many rows, never an answer with too few. May be
+    run again, and beside the object's own job.
+
+    Parameters
+    ----------
+    database, job, object, horizon
+        As for `move_horizon`, as are results and errors.
+    readers
+        Jobs and objects of which functions read rows of this one, beside what they keep: those that they know at the
+        horizon stay. What was not made anew since its stream was answers from the events that it read then. Their own
+        horizons are to be moved before.
+    """
+    latest = move_horizon(database, job=job, object=object, horizon=horizon)
+    if latest is None:
+        return None
     assert latest.horizon is not None
-    needed = reader.at(job, object, latest.horizon)
+    needed = PublicationsReader(database).at(job, object, latest.horizon)
     read = _first_read(database, needed, latest.horizon, readers) if readers else None
     for table in TABLES.values():
         if table.job == job:

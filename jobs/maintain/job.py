@@ -13,7 +13,7 @@ from patternlake.delta_tables.batches import phases
 from patternlake.delta_tables.batches.batch import Batch
 from patternlake.delta_tables.batches.durability import check_versions
 from patternlake.delta_tables.batches.object_state import load_object_state
-from patternlake.delta_tables.batches.retention import forget
+from patternlake.delta_tables.batches.retention import forget, move_horizon
 from patternlake.delta_tables.batches.sketch_ageing import drop_segments, keep_topmost, segment_ends
 from patternlake.delta_tables.batches.upkeep import tidy
 from patternlake.delta_tables.committing.database import Database
@@ -85,6 +85,9 @@ def _maintain(db: Database, name: str, configuration: Configuration) -> int:
         db.direct.look_at([*TABLES])
     readers = [*trends, *([("sketch", name)] if name in configuration.sketches else [])]
     readers += [("predict", name)] if name in configuration.subscribed else []
+    # All horizons before the first rows go: who reads events of a stream says by its own which moments it can answer.
+    for job, object in kept:
+        move_horizon(db, job=job, object=object, horizon=horizon)
     for job, object in kept:
         forget(db, job=job, object=object, horizon=horizon, readers=readers if job == "ingest" else ())
     reader = PublicationsReader(db)
