@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -31,9 +31,11 @@ _OF_S3 = {
 _IDENTITY = frozenset(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"))
 """One identity, which comes from one place: a token of the environment is of no use to another one's keys."""
 _HOSTED = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
+_WAY_IN, _PROVIDER = "fs.azure.account.auth.type", "fs.azure.account.oauth.provider.type"
 _OF_CLIENTS = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
-_TOLD: dict[str, str] = {}
-"""Settings that were made of options in this process: new options may change them, and no others."""
+_TOLD: dict[str, tuple[str, bool]] = {}
+"""Settings that were made in this process, and whether of options, not of the environment: new options may change them,
+and no others."""
 _WITHOUT_SETTING = ("AWS_ALLOW_HTTP", "AZURE_STORAGE_ACCOUNT_NAME")
 """Options that follow from others in Hadoop's words."""
 _OF_GOOGLE = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
@@ -63,12 +65,14 @@ def options_of_spark(spark: SparkSession, location: str) -> dict[str, str]:
     return _of_environment(names, told) | told
 
 
-def _told_to_spark(spark: SparkSession, location: str) -> dict[str, str]:
-    """What Spark's own settings say of a location, in delta-rs's words."""
+def _told_to_spark(spark: SparkSession, location: str, without: Collection[str] = ()) -> dict[str, str]:
+    """What Spark's own settings, but for some, say of a location, in delta-rs's words."""
     session: Any = spark._jsparkSession
     settings = session.sessionState().newHadoopConf()
 
     def ask(name: str) -> str:
+        if name in without:
+            return ""
         # Not `get`: secrets may stand in a store of Hadoop's.
         said = settings.getPassword(name)
         # What Hadoop takes where nobody has said anything.
@@ -139,6 +143,7 @@ def tell_spark(spark: SparkSession, location: str, options: Mapping[str, str]) -
 
     What a bucket's own settings say stays, but for what was told here before; those for all buckets give way to the
     options. What neither says may stand in the environment. Options that Spark has no word for are left to delta-rs.
+    New options, or a new environment, replace all that was told of the former; without options, former ones hold.
     """
     place = urlsplit(location)
     known = _settings(place.scheme.lower(), place.netloc, place.hostname or "")
@@ -149,19 +154,29 @@ def tell_spark(spark: SparkSession, location: str, options: Mapping[str, str]) -
     context: Any = spark.sparkContext._jsc
     # The catalog, which makes a database's folder, has a copy of its own.
     kept = (context.hadoopConfiguration(), session.sharedState().hadoopConf())
-    told_before = _told_to_spark(spark, location)
-    given = _of_environment(known, [*options, *told_before]) | {name.upper(): value for name, value in options.items()}
+    host = place.hostname or ""
+    names = [*(name for name, _ in known.values()), f"{_WAY_IN}.{host}", f"{_PROVIDER}.{host}"]
+    ours = {name for name in names if name in _TOLD and _TOLD[name][0] == told.get(name)}
+    if not options:
+        ours = {name for name in ours if not _TOLD[name][1]}
+    told_before = _told_to_spark(spark, location, without=ours)
+    of_environment = _of_environment(known, [*options, *told_before])
+    given = of_environment | {name.upper(): value for name, value in options.items()}
     if "AWS_ENDPOINT_URL" in given and not told_before.keys() & {_HOSTED, "AWS_ENDPOINT_URL"}:
         # As delta-rs has it where nobody says otherwise; few stores but Amazon's know buckets by their hosts.
         given.setdefault(_HOSTED, "false")
     settings_of = {known[option][0]: known[option][1](value) for option, value in given.items() if option in known}
-    settings_of |= _ways_in(place.hostname or "", given, told.get)
-    new = {name: value for name, value in settings_of.items() if told.get(name) in (None, _TOLD.get(name))}
-    changed = {name for name, value in new.items() if told.get(name) not in (None, value)}
-    for name, value in new.items():
-        for settings in kept:
+    settings_of |= _ways_in(host, given, lambda name: None if name in ours else told.get(name))
+    new = {name: value for name, value in settings_of.items() if name in ours or told.get(name) is None}
+    gone = ours - new.keys()
+    changed = gone or any(told.get(name) not in (None, value) for name, value in new.items())
+    for settings in kept:
+        for name, value in new.items():
             settings.set(name, value)
-    _TOLD.update(new)
+        for name in gone:
+            settings.unset(name)
+    by_environment = {known[option][0] for option in of_environment}
+    _TOLD.update({name: (value, bool(options) and name not in by_environment) for name, value in new.items()})
     if changed:
         # Hadoop's client of the store has the keys that it was made with, such as some that have expired.
         jvm: Any = spark._jvm
@@ -170,13 +185,13 @@ def tell_spark(spark: SparkSession, location: str, options: Mapping[str, str]) -
 
 def _ways_in(host: str, given: Mapping[str, str], ask: Callable[[str], str | None]) -> dict[str, str]:
     """How Azure's client is to use what it is given; without a word, it looks for the account's key."""
-    way = f"fs.azure.account.auth.type.{host}"
-    if ask(way) is not None or ask("fs.azure.account.auth.type") is not None:
+    way = f"{_WAY_IN}.{host}"
+    if ask(way) is not None or ask(_WAY_IN) is not None:
         return {}
     if "AZURE_STORAGE_SAS_TOKEN" in given:
         return {way: "SAS"}
     if "AZURE_STORAGE_CLIENT_ID" in given:
-        return {way: "OAuth", f"fs.azure.account.oauth.provider.type.{host}": _OF_CLIENTS}
+        return {way: "OAuth", f"{_PROVIDER}.{host}": _OF_CLIENTS}
     return {}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, ItemsView, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -63,8 +63,13 @@ def use(database: Database, storage_options: Mapping[str, str] | None = None) ->
     own = spark.conf.get(_DATABASE, None)
     before = (own, known[own].location) if own in known else None
     held = known.pop(database.name, None)
-    if held is None or plain(held.location) != plain(database.location) or storage_options is not None:
-        direct = _reader_without_spark(database, storage_options)
+    direct = _reader_without_spark(database, storage_options)
+    if (
+        held is None
+        or plain(held.location) != plain(database.location)
+        or storage_options is not None
+        or not _options(direct) <= _options(held.direct)
+    ):
         held = _Enabled(database.location, direct, Learned(database.location))
     known[database.name] = held
     spark.conf.set(_DATABASE, database.name)
@@ -139,6 +144,11 @@ def _reader_without_spark(database: Database, storage_options: Mapping[str, str]
     place = as_delta_rs(database.location)
     options = options_to_read(database.spark, database.location, storage_options or {})
     return None if place is None else DirectReader(place, CACHE, options)
+
+
+def _options(reader: DirectReader | None) -> ItemsView[str, str]:
+    """The storage options that a reader has, such as keys that the environment gives anew."""
+    return ({} if reader is None else reader.place[1]).items()
 
 
 def _find_chosen(spark: SparkSession, known: Mapping[str, _Enabled]) -> str | None:

@@ -10,6 +10,7 @@ import pytest
 
 from patternlake.delta_tables.databases.store_options import options_of_spark, options_to_read, tell_spark
 from patternlake.jobs.configuration.file import Configuration
+from patternlake.sql_ext.lakes import enabled
 from patternlake.udfs.errors import ConfigurationError
 
 AZURE = "acc.dfs.core.windows.net"
@@ -27,6 +28,7 @@ class Spark:
             getPassword=lambda name: list(self.settings[name]) if name in self.settings else None,
             get=self.settings.get,
             set=self.settings.__setitem__,
+            unset=lambda name: self.settings.pop(name, None),
             getPropertySources=lambda name: ["core-default.xml" if name in defaults else "programmatically"],
         )
         self._jsparkSession = SimpleNamespace(
@@ -34,6 +36,12 @@ class Spark:
             sharedState=lambda: SimpleNamespace(hadoopConf=lambda: told),
         )
         self.sparkContext = SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=lambda: told))
+        self.closed: list[str] = []
+        clients = SimpleNamespace(get=lambda place, _: SimpleNamespace(close=lambda: self.closed.append(place)))
+        self._jvm = SimpleNamespace(
+            org=SimpleNamespace(apache=SimpleNamespace(hadoop=SimpleNamespace(fs=SimpleNamespace(FileSystem=clients)))),
+            java=SimpleNamespace(net=SimpleNamespace(URI=str)),
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -220,19 +228,85 @@ def test_azure_is_told_how_to_use_what_it_is_given(options: dict[str, str], way:
 
 
 def test_new_keys_take_the_place_of_those_told_before() -> None:
-    closed: list[str] = []
     spark: Any = Spark()
-    hadoop = SimpleNamespace(
-        FileSystem=SimpleNamespace(get=lambda place, _: SimpleNamespace(close=lambda: closed.append(place)))
-    )
-    spark._jvm = SimpleNamespace(
-        org=SimpleNamespace(apache=SimpleNamespace(hadoop=SimpleNamespace(fs=hadoop))),
-        java=SimpleNamespace(net=SimpleNamespace(URI=str)),
-    )
     for key in ("old", "old", "new"):
         tell_spark(spark, "s3a://renewed/lake", {"AWS_SESSION_TOKEN": key})
         assert spark.settings["fs.s3a.bucket.renewed.session.token"] == key
-    assert closed == ["s3a://renewed/lake"]
+    assert spark.closed == ["s3a://renewed/lake"]
     spark.settings["fs.s3a.bucket.renewed.session.token"] = "the user's"
     tell_spark(spark, "s3a://renewed/lake", {"AWS_SESSION_TOKEN": "newer"})
     assert spark.settings["fs.s3a.bucket.renewed.session.token"] == "the user's"
+
+
+def test_new_keys_of_the_environment_take_the_place_of_its_old_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark: Any = Spark()
+    _set_keys(monkeypatch, "old")
+    tell_spark(spark, "s3a://b/lake", {})
+    _set_keys(monkeypatch, "new")
+    tell_spark(spark, "s3a://b/lake", {})
+    keys = {"access.key": "new key", "secret.key": "new secret", "session.token": "new token"}
+    assert spark.settings == {f"fs.s3a.bucket.b.{name}": value for name, value in keys.items()}
+    assert spark.closed == ["s3a://b/lake"]
+    assert options_of_spark(spark, "s3a://b/lake") == {
+        "AWS_ACCESS_KEY_ID": "new key",
+        "AWS_SECRET_ACCESS_KEY": "new secret",
+        "AWS_SESSION_TOKEN": "new token",
+    }
+    monkeypatch.delenv("AWS_SESSION_TOKEN")
+    tell_spark(spark, "s3a://b/lake", {})
+    assert "fs.s3a.bucket.b.session.token" not in spark.settings
+
+
+def test_options_that_are_given_no_longer_are_forgotten() -> None:
+    spark: Any = Spark(**{"fs.s3a.endpoint": "https://for-all"})
+    first = {"AWS_ACCESS_KEY_ID": "1", "AWS_SECRET_ACCESS_KEY": "1", "AWS_SESSION_TOKEN": "1"}
+    tell_spark(spark, "s3a://b/lake", {**first, "AWS_ENDPOINT_URL": "http://minio:9000"})
+    tell_spark(spark, "s3a://b/lake", {"AWS_ACCESS_KEY_ID": "2", "AWS_SECRET_ACCESS_KEY": "2"})
+    assert spark.settings == {
+        "fs.s3a.endpoint": "https://for-all",
+        "fs.s3a.bucket.b.access.key": "2",
+        "fs.s3a.bucket.b.secret.key": "2",
+    }
+    assert spark.closed == ["s3a://b/lake"]
+
+
+def test_options_stay_where_later_calls_give_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a session was started with holds for the jobs of a configuration that says nothing of the store."""
+    spark: Any = Spark()
+    tell_spark(spark, "s3a://b/lake", {"AWS_ACCESS_KEY_ID": "given", "AWS_SECRET_ACCESS_KEY": "given"})
+    _set_keys(monkeypatch, "environment's")
+    tell_spark(spark, "s3a://b/lake", {})
+    assert spark.settings == {"fs.s3a.bucket.b.access.key": "given", "fs.s3a.bucket.b.secret.key": "given"}
+    assert spark.closed == []
+
+
+def test_azure_is_told_another_way_in_where_it_is_given_one() -> None:
+    spark: Any = Spark()
+    tell_spark(spark, f"abfss://c@{AZURE}/lake", {"AZURE_STORAGE_SAS_TOKEN": "t"})
+    tell_spark(spark, f"abfss://c@{AZURE}/lake", {"AZURE_STORAGE_ACCOUNT_KEY": "k"})
+    assert spark.settings == {f"fs.azure.account.key.{AZURE}": "k"}
+
+
+def test_functions_read_with_the_keys_of_the_last_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = SimpleNamespace(get=lambda *_: None, set=lambda *_: None)
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(applicationId="of keys"), conf=conf)
+    monkeypatch.setitem(enabled._APPLICATIONS, "of keys", {})
+
+    def enable(given: dict[str, str] | None, **options: str) -> dict[str, str]:
+        reader = SimpleNamespace(on_disk=False, place=("s3://b/lake", options))
+        database: Any = SimpleNamespace(spark=spark, name="lake", location="s3a://b/lake", direct=reader)
+        enabled.use(database, given)
+        direct = enabled._APPLICATIONS["of keys"]["lake"].direct
+        assert direct is not None
+        return direct.place[1]
+
+    given = {"AWS_ACCESS_KEY_ID": "1", "TIMEOUT": "5s"}
+    assert enable(given, **given) == given
+    assert enable(None, AWS_ACCESS_KEY_ID="1") == given, "Spark has no word for the others"
+    assert enable(None, AWS_ACCESS_KEY_ID="2") == {"AWS_ACCESS_KEY_ID": "2"}
+
+
+def _set_keys(monkeypatch: pytest.MonkeyPatch, whose: str) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", f"{whose} key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"{whose} secret")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", f"{whose} token")
