@@ -23,12 +23,15 @@ class Quotes:
         As the source's options have them.
     blanks
         Whether blanks before a quote are left out.
+    comment
+        What lines begin with that are no records.
     """
 
     quote: str
     escape: str = ""
     separator: str = ","
     blanks: bool = False
+    comment: str = ""
 
     def find_open_one(self, lines: bytes) -> str | None:
         """Say what is wrong where a line ends inside quotes."""
@@ -43,6 +46,8 @@ class Quotes:
         begins = np.concatenate(([0], ends + 1))
         for begin, end in zip(begins[at].tolist(), ends[at].tolist(), strict=True):
             line = lines[begin:end].decode()
+            if self.comment and line.startswith(self.comment):
+                continue
             if self._opened.search(line):
                 return f"{OPEN_QUOTE}: {show_line(line)}"
         return None

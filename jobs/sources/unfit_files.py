@@ -112,6 +112,7 @@ def _make_text_check(source: SourceFiles, used: Sequence[Field]) -> TextCheck:
             escape=next((value for key, value in options.items() if key.lower() == "escape"), ""),
             separator=(option("sep") or option("delimiter", ",")).replace("\\t", "\t"),
             blanks=option("ignoreLeadingWhiteSpace").lower() == "true",
+            comment=option("comment"),
         ),
     )
 

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.sources import text_files
 from patternlake.jobs.sources.bad_files import SEVERAL, show_line
 from patternlake.jobs.sources.csv_lines import OPEN_QUOTE, Quotes
 from patternlake.jobs.sources.json_lines import OVER_LINES, missing_fields
 from patternlake.jobs.sources.text_encodings import find_undecoded
 from patternlake.jobs.sources.text_files import Faults, TextCheck
+from patternlake.jobs.sources.unfit_files import _make_text_check
 
 LINES = TextCheck(json_lines=True)
 CSV = TextCheck(quotes=Quotes('"', '"'))
@@ -151,6 +154,24 @@ def test_quotes_of_csv_are_those_of_the_options() -> None:
     assert wrong(TextCheck(), 'a,"b') is None
     assert wrong(CSV, 'a, "b') is None
     assert wrong(TextCheck(quotes=Quotes(quote='"', escape='"', blanks=True)), 'a, "b') == opened('a, "b')
+
+
+def test_a_quote_in_a_comment_opens_nothing() -> None:
+    commented = TextCheck(quotes=Quotes(quote='"', escape='"', comment="#"))
+    line = '#2024-01-01,"taken out'
+    assert wrong(CSV, "x,y", line) == opened(line)
+    assert wrong(commented, "x,y", line) is None
+    assert wrong(commented, line, 'a,"b') == opened('a,"b')
+    assert wrong(commented, f" {line}") == opened(f" {line}"), "Spark reads it as a row"
+
+
+def test_comments_are_those_of_the_sources_options() -> None:
+    options = {"path": "data", "format": "csv", "options": {"header": True, "COMMENT": "#"}}
+    configuration = Configuration.from_text(
+        json.dumps({"streams": {"s": {"source": options, "time": "at", "name": "what"}}})
+    )
+    source: Any = SimpleNamespace(kind="csv", configuration=configuration.streams["s"].source)
+    assert wrong(_make_text_check(source, []), '#a,"b') is None
 
 
 def test_fields_are_looked_for_in_quotes_and_by_their_letters() -> None:
