@@ -120,6 +120,8 @@ class SourceFiles:
             return self.whole_files()
         except AnalysisException:
             return None
+        except Exception as error:
+            raise (self.explain(error) or error) from None
 
     def whole_files(self) -> DataFrame:
         """The files, with `FILE_COLUMNS`; an AnalysisException where the path names nothing."""

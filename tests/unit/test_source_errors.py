@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from pyspark.errors import PySparkException
+from typing import Any
 
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.sources.errors import ChangedSourceError, explain
+from patternlake.jobs.sources.source_files import SourceFiles
+from patternlake.udfs.errors import SourceError
 
 
 @pytest.mark.parametrize(
@@ -36,3 +41,31 @@ def test_a_log_that_was_cleaned_up_is_a_changed_source(said: str, told: str) -> 
     assert "on_change: rebuild" in str(error)
     assert "checkpoint" not in str(error)
     assert "failOnDataLoss" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PySparkException("java.nio.file.AccessDeniedException: s3a://raw/clicks"), "refuses access"),
+        (PySparkException("java.net.ConnectException: Connection refused"), "does not answer"),
+    ],
+)
+def test_a_store_that_does_not_list_a_sources_files_is_told(error: Exception, told: str) -> None:
+    with pytest.raises(SourceError, match=f"^stream 's': the store of s3a://raw/clicks {told}"):
+        _source_that_raises(error).modified()
+
+
+def test_other_errors_of_listing_are_as_they_are_and_what_is_not_there_has_no_files() -> None:
+    with pytest.raises(PySparkException, match="some other"):
+        _source_that_raises(PySparkException("some other")).modified()
+    assert _source_that_raises(AnalysisException("no such path")).modified() is None
+
+
+def _source_that_raises(error: Exception) -> SourceFiles:
+    text = "streams: {s: {source: {format: json, path: 's3a://raw/clicks'}, time: at, name: what}}"
+
+    class Source(SourceFiles):
+        def whole_files(self) -> Any:
+            raise error
+
+    return Source(None, "s", Configuration.from_text(text).streams["s"])  # type: ignore[arg-type]
