@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from patternlake.delta_tables.databases.store_options import is_object_store
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.file_patterns import is_pattern, reaches
 from patternlake.jobs.configuration.source_options import PACE_OPTIONS, wrong_option
@@ -143,6 +144,12 @@ class Source(Section):
             raise problem("missing; a source has a path (with its format) or a table", "path")
         if self.format is None:
             raise problem(f"missing; write one of {', '.join(FORMATS)}", "format")
+        if self.format == "xes" and is_object_store(self.path):
+            raise problem(
+                f"{shorten(self.path, SHOWN_OF_PATH)}: XES files are not read from an object store; copy them to a "
+                "folder that every machine of Spark reaches",
+                "path",
+            )
         return self
 
     @property

@@ -108,6 +108,17 @@ def test_what_yaml_takes_for_something_else_is_what_is_written() -> None:
     assert values.parameters({"since": date(2024, 1, 1), "n": 5}) == {"since": "2024-01-01", "n": "5"}
 
 
+@pytest.mark.parametrize(
+    "path", ["s3a://raw/logs", "s3://raw/*.xes", "abfss://c@acc.dfs.core.windows.net/logs", "gs://raw"]
+)
+def test_xes_files_in_an_object_store_are_refused(path: str) -> None:
+    text = f"streams:\n  s: {{source: {{format: xes, path: '{path}'}}, time: at, name: what}}\n"
+    with pytest.raises(ConfigurationError) as raised:
+        Configuration.from_text(text)
+    assert f"streams.s.source.path: '{path}': XES files are not read from an object store" in str(raised.value)
+    assert Configuration.from_text(text.replace("xes,", "json,")).streams["s"].source.path == path
+
+
 def test_what_is_left_out_has_its_default() -> None:
     loaded = Configuration.from_text(SMALL + "\nsketches: {s: {}}")
     made, sketch = loaded.streams["s"], loaded.sketches["s"]
