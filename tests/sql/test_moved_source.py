@@ -73,6 +73,18 @@ def test_a_copy_that_has_nothing_new_stays_known(project: Lake, tmp_path: Path) 
     assert copy.ingest().rows_in == 1
 
 
+def test_a_copy_of_a_copy_that_had_nothing_new_reads_only_what_is_new(project: Lake, tmp_path: Path) -> None:
+    shutil.copytree(project.folder, tmp_path / "copy")
+    assert _reached(project, tmp_path / "copy").ingest().batches == 0
+    shutil.copytree(tmp_path / "copy", tmp_path / "second copy")
+    second = _reached(project, tmp_path / "second copy")
+    assert second.ingest().batches == 0
+    second.write("day=1/c.csv", "2024-01-04,d,k,1")
+    assert second.ingest().rows_in == 1
+    shutil.copytree(second.folder, tmp_path / "third copy")
+    assert _reached(project, tmp_path / "third copy").ingest().batches == 0
+
+
 def test_files_of_the_same_names_and_other_times_are_refused_until_a_rebuild(project: Lake, tmp_path: Path) -> None:
     shutil.copytree(project.folder, tmp_path / "copy")
     for file in (tmp_path / "copy" / "data").rglob("*.csv"):
