@@ -7,7 +7,7 @@ they brought to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,11 +89,11 @@ class PanesRead:
         """What the edges of the panes low to high are made of."""
         return self._gather(low, high)
 
-    def new(self, found: Sequence[pa.Table]) -> dict[str, pa.Array]:
+    def new(self, found: Sequence[pa.Table]) -> Mapping[str, pa.Array]:
         """The new events in what was gathered."""
         return columns_of(found[0])
 
-    def earlier(self, found: Sequence[pa.Table]) -> dict[str, pa.Array] | None:
+    def earlier(self, found: Sequence[pa.Table]) -> Mapping[str, pa.Array] | None:
         """The vertices of earlier events in what was gathered; None: there are none."""
         return None if self.former is None or not found[1].num_rows else columns_of(found[1])
 

@@ -87,7 +87,7 @@ class VerticesRead:
             rows = rows.take(pa.array(row))
         return rows.append_column(BLOCK, pa.array(block))
 
-    def vertices(self, reader: StateReader, blocks: tuple[int, int] | None = None) -> dict[str, pa.Array]:
+    def vertices(self, reader: StateReader, blocks: tuple[int, int] | None = None) -> Mapping[str, pa.Array]:
         """The columns of all vertices, or of those in a range of blocks, both ends included."""
         if blocks is None:
             return columns_of(self.spread(self.gather().read(reader)))
