@@ -31,7 +31,7 @@ from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.groups.batch import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED, STATE, Batches
 from patternlake.udfs.groups.from_config import query_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
-from patternlake.udfs.language.query.names import key_word
+from patternlake.udfs.language.query.partitions import key_word
 from patternlake.udfs.partitions import PART
 
 logger = logging.getLogger(__name__)

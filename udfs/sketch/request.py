@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 from patternlake.udfs.arguments import check_bounds, check_given, given_or
 from patternlake.udfs.errors import ArgumentError, PatternError
-from patternlake.udfs.language.predicate.scopes import Scope
+from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope
 from patternlake.udfs.language.query.engines import ASK_EVENTS
-from patternlake.udfs.language.query.names import key_word, quote
+from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.language.query.partitions import key_word
 from patternlake.udfs.language.query.tree import Query
 from patternlake.udfs.limits import MAX_MATCHES, MOST_NAMES
 from patternlake.udfs.policies import check_arguments
@@ -287,7 +288,7 @@ def _check_keys(
     """(one key is asked for, every key is asked for)."""
     one_key, partitioned = arguments.get("key") is not None, bool(pattern.partition)
     if partitioned:
-        columns = {"key"} | ({stream["key"]} if stream["key"] else set())
+        columns = {"key", stream["key"]} - (BUILT_IN.keys() - {"key"})
         strange = [column for column in pattern.partition if column not in columns]
         if strange or len(pattern.partition) > 1:
             raise ArgumentError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -228,6 +229,8 @@ SCOPE = Scope(
     key="tailnum",
 )
 EVENT = Scope(attributes=SCOPE.attributes, parameters=SCOPE.parameters, key="tailnum")
+KEYED_BY_NAME = Scope(key="name")
+"""Of a source whose column ``name`` is the key, which events call ``key``: ``name`` is the event's own."""
 ONE = Scope(operands=("e",), attributes={**SCOPE.attributes, "t1": "double"})
 
 BOUND = [
@@ -238,6 +241,8 @@ BOUND = [
     (SCOPE, "t(a) > '2013-01-01' AND a.probability > 0.5", "a.time > '2013-01-01' AND a.probability > 0.5"),
     (EVENT, "name = word AND tailnum = 'N1' AND x > 1", "name = word AND key = 'N1' AND x > 1"),
     (EVENT, "s = $v AND x > 1", "s = $v AND x > 1"),
+    (KEYED_BY_NAME, "name = 'pay' AND key = 'home'", "name = 'pay' AND key = 'home'"),
+    (replace(KEYED_BY_NAME, operands=("a",)), "a.name = 'pay' AND [name]", "a.name = 'pay' AND [name]"),
     (ONE, "x > 1 AND e[i].x > e[i-1].x", "e.x > 1 AND e[i].x > e[i-1].x"),
     (ONE, "t1 > 1 AND t(1) > DATE '2013-01-01'", "e.t1 > 1 AND e.time > DATE '2013-01-01'"),
 ]

@@ -30,10 +30,11 @@ class Tree:
 
     Events have the attribute x, and `others`, each with its type.
     Blocks have `1 << block_bits` events, and `together` neighbouring segments lie in one bucket. Whether events are
-    read without a look at the sketch, `cheap_events` says.
+    read without a look at the sketch, `cheap_events` says; `key` is the column that the stream takes its key from.
     """
 
     cheap_events = False
+    key = "who"
     on_disk = True
 
     def __init__(
@@ -124,7 +125,7 @@ class Tree:
         configuration = {
             "stream": {
                 "attributes": {name: {"type": kind} for name, (kind, _) in self.attributes.items()},
-                "key": "who", "tokens": None,
+                "key": self.key, "tokens": None,
             },
             "structure": self.structure, "fanout": 2, "events_per_leaf": LEAF, "keyed": True, "seed": 3,
         }  # fmt: skip

@@ -273,3 +273,10 @@ def test_names_are_those_of_all_tokens() -> None:
 def test_refusals_say_what_to_write(pattern: str, how: dict[str, Any], says: str) -> None:
     with pytest.raises((ArgumentError, PatternError), match=says):
         letters("A B").request(pattern, **how)
+
+
+def test_a_column_called_like_a_built_in_one_does_not_name_the_key() -> None:
+    tree = letters("A B")
+    tree.key = "name"
+    with pytest.raises(ArgumentError, match=r"PARTITION BY name: .* partition by the stream's key only; write .* key,"):
+        tree.request("A ; B PARTITION BY name")

@@ -162,8 +162,8 @@ class _Binder:
         return replace(root, arguments=renamed) if isinstance(root, Call) and root.operator == "AND" else renamed[0]
 
     def column(self, name: str) -> str:
-        """The column that a name means: the key's own column is ``key``, unless it is an attribute as well."""
-        return "key" if name == self.scope.key and name not in self.scope.attributes else name
+        """The column that a name means: the key's own column is ``key``, unless events have another so called."""
+        return "key" if name == self.scope.key and name not in (*self.scope.attributes, *BUILT_IN) else name
 
     def field(self, part: Field) -> Expression:
         reference = part.reference

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from patternlake.udfs.language.query.lexer import is_word, keyword
-
-
-def key_word(key: str | None, attributes: Collection[str]) -> str:
-    """What PARTITION BY calls a stream's key: its expression where that is a word and no attribute, else ``key``."""
-    return key if key is not None and quote(key) == key and key not in attributes else "key"
 
 
 def quote(name: str) -> str:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, suggest
 from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.language.query.tree import Query
+
+
+def key_word(key: str | None, attributes: Collection[str]) -> str:
+    """What PARTITION BY calls a stream's key: its expression where that is a word and no other column, else ``key``."""
+    if key is None or quote(key) != key or key in attributes or key in BUILT_IN:
+        return "key"
+    return key
 
 
 def partition_columns(query: Query, scope: Scope) -> tuple[str, ...]:
