@@ -116,6 +116,8 @@ def _instances(pattern: SketchPattern, conjunct: Predicate) -> Iterator[Conditio
     positive = {name: found for name, found in places.items() if found}
     if len(negated) > 1:
         raise conjunct.error("a conjunct can name one negated operand; write one conjunct for each")
+    if len(positive) + len(negated) < len(places):
+        return  # It is about an event between direct neighbours, and there is none.
     backward = {reference.operand for reference in conjunct.references if reference.index == "i-1"}
     ranges = [range(1 if name in backward else 0, len(found)) for name, found in positive.items()]
     for combination in product(*ranges):

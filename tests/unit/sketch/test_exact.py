@@ -173,6 +173,12 @@ def test_a_negated_event_of_another_value_breaks_nothing() -> None:
     assert rows_of(answer("A ; !B ; C WHERE B.x > A.x", "A1 B1 C A1 B2 C")) == [(1, 3)]
 
 
+@pytest.mark.parametrize("where", ["", " WHERE B.x > 5", " WHERE B.x > A.x", " WHERE C.x > B.x AND A.x = 1"])
+def test_a_negation_inside_a_comma_run_forbids_nothing_whatever_is_said_of_it(where: str) -> None:
+    # Nothing lies between direct neighbours.
+    assert rows_of(answer("A , !B , C" + where, "A1 B9 C3 B9 A1 C3")) == [(5, 6)]
+
+
 def test_a_condition_on_an_alternative_applies_where_it_was_taken() -> None:
     assert rows_of(answer("A ; B | C WHERE B.x > A.x", "A3 B1 C1 A3 B2")) == [(1, 3)]
     assert rows_of(answer("A ; B | C WHERE B.x > A.x", "A3 B1 C1 A3 B4")) == [(1, 5)], "B is tried before C"
