@@ -20,6 +20,7 @@ from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Call, EqualAlong, Field
 from patternlake.udfs.language.predicate.predicates import Predicate, Reference, evaluate
+from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.sketch.query import Alternative, SketchPattern
 
 NEGATED = -1
@@ -112,13 +113,19 @@ def _equal_along(pattern: SketchPattern, attribute: str) -> Iterator[Condition]:
 def _instances(pattern: SketchPattern, conjunct: Predicate) -> Iterator[Condition]:
     """The conditions of one conjunct: all events of a repeated operand, or all its neighbours for ``[i-1]``."""
     places = {name: _places(pattern, name) for name in sorted(conjunct.operands)}
+    backward = {reference.operand or "" for reference in conjunct.references if reference.index == "i-1"}
+    for name in sorted(backward):
+        shown = quote(name)
+        if not places[name]:
+            raise conjunct.error(f"{shown}[i-1]: no event of {shown} is in the match, it is negated")
+        if len(places[name]) == 1:
+            raise conjunct.error(f"{shown}[i-1] needs a repetition, and {shown} takes one event; write {shown}+")
     negated = [gap for gap in (g for gs in pattern.gaps for g in gs) if gap.operand in conjunct.operands]
     positive = {name: found for name, found in places.items() if found}
     if len(negated) > 1:
         raise conjunct.error("a conjunct can name one negated operand; write one conjunct for each")
     if len(positive) + len(negated) < len(places):
         return  # It is about an event between direct neighbours, and there is none.
-    backward = {reference.operand for reference in conjunct.references if reference.index == "i-1"}
     ranges = [range(1 if name in backward else 0, len(found)) for name, found in positive.items()]
     for combination in product(*ranges):
         chosen = dict(zip(positive, combination, strict=True))

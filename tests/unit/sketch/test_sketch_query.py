@@ -7,6 +7,7 @@ from naive.sketch_cases import compiled
 
 from patternlake.udfs.errors import PredicateError, UnsupportedOperatorError
 from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.sketch.conditions import conditions
 from patternlake.udfs.sketch.query import MOST_NAMES_OF_AND, MOST_SLOTS, compile_pattern
 
 
@@ -109,6 +110,21 @@ def test_define_and_where_are_taken_with_verify() -> None:
     pattern = compiled("A ; b DEFINE b AS x > 1 WHERE A.x > b.x", verify=True)
     assert pattern.where is not None
     assert set(pattern.define) == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("A ; B WHERE B[i].x > B[i-1].x + 1000", r"B\[i-1\] needs a repetition, and B takes one event; write B\+"),
+        ("A ; B | C WHERE C[i-1].x > 1", r"C\[i-1\] needs a repetition, and C takes one event; write C\+"),
+        ("A ; !B ; C WHERE B[i-1].x > A.x", r"B\[i-1\]: no event of B is in the match, it is negated"),
+        ("A , !B , C WHERE B[i-1].x > A.x", r"B\[i-1\]: no event of B is in the match, it is negated"),
+    ],
+)
+def test_an_operand_without_neighbours_has_none_to_compare(text: str, found: str) -> None:
+    with pytest.raises(PredicateError, match=found) as caught:
+        conditions(compiled(text, verify=True))
+    assert caught.value.start == text.index("WHERE ") + len("WHERE ")
 
 
 def test_a_name_that_no_event_has_is_refused_in_where() -> None:
