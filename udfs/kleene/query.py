@@ -40,6 +40,8 @@ from patternlake.udfs.language.predicate.predicates import (
     parse_predicate,
     read_predicate,
     read_where,
+    refuse_joined,
+    refuse_variables,
 )
 from patternlake.udfs.language.query import engines, extents, operands, tree
 from patternlake.udfs.language.query.names import quote
@@ -473,6 +475,7 @@ class _Compiler:
         self.defined = {
             part.name: bind(_definition(part, query.text), replace(scope, operands=())) for part in query.define
         }
+        refuse_joined(self.defined)
 
     def pattern(self) -> KleenePattern:
         """The compiled query."""
@@ -537,8 +540,7 @@ class _Compiler:
         if isinstance(root, EqualAlong):
             self.along.append(root.attribute)
             return
-        if conjunct.variables:
-            raise conjunct.error("join variables ($x) belong to subscriptions; compare operands, as in a.x = b.x")
+        refuse_variables(conjunct)
         if aggregates_in(conjunct):
             steering = steering_condition(conjunct, self.named, self.most, self.groups) if self.scans else None
             if steering is not None:

@@ -19,7 +19,7 @@ from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Call, EqualAlong, Field
-from patternlake.udfs.language.predicate.predicates import Predicate, Reference, evaluate
+from patternlake.udfs.language.predicate.predicates import Predicate, Reference, evaluate, refuse_variables
 from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.sketch.query import Alternative, SketchPattern
 
@@ -94,6 +94,7 @@ def conditions(pattern: SketchPattern) -> tuple[Condition, ...]:
         return ()
     found: list[Condition] = []
     for conjunct in pattern.where.conjuncts:
+        refuse_variables(conjunct)
         if isinstance(conjunct.root, EqualAlong):
             found += _equal_along(pattern, conjunct.root.attribute)
         else:

@@ -24,6 +24,7 @@ from patternlake.udfs.language.predicate.predicates import (
     names_admitted,
     read_definitions,
     read_where,
+    refuse_joined,
 )
 from patternlake.udfs.language.query import engines, operands
 from patternlake.udfs.language.query.tree import (
@@ -228,6 +229,7 @@ class _Compiler:
         numbered = operands.number(query)
         self.operands = iter(numbered)
         self.define = read_definitions(query, scope)
+        refuse_joined(self.define)
         self.admitted = {
             name: names_admitted(predicate) if names_are_tokens else None for name, predicate in self.define.items()
         }

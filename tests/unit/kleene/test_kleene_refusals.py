@@ -36,6 +36,8 @@ REFUSED = [
     ("A ; !B ; !C ; D WHERE B.x > C.x", "^B.x > C.x^", "of all of them"),
     ("A ; !B ; C WHERE B[i-1].x > A.x", "^B[i-1].x > A.x^", "negated"),
     ("A ; B WHERE A.x = $v", "^A.x = $v^", "subscriptions"),
+    ("A ; b DEFINE b AS x > 1 AND s = $v", "^s = $v^", "join variables ($x) belong to subscriptions"),
+    ("A ; b DEFINE b AS x > 1 AND [s]", "^[s]^", "is of a whole match: that is for WHERE"),
 ]
 
 

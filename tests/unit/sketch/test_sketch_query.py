@@ -127,6 +127,20 @@ def test_an_operand_without_neighbours_has_none_to_compare(text: str, found: str
     assert caught.value.start == text.index("WHERE ") + len("WHERE ")
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "found"),
+    [
+        ("A ; B WHERE A.x > 1 AND B.x = $v", "B.x = $v", r"join variables \(\$x\) belong to subscriptions"),
+        ("A ; b DEFINE b AS name = 'B' AND x = $v", "x = $v", r"join variables \(\$x\) belong to subscriptions"),
+        ("A ; b DEFINE b AS name = 'B' AND [x]", "[x]", "is of a whole match: that is for WHERE"),
+    ],
+)
+def test_what_other_parts_of_a_query_say_is_refused_at_its_place(text: str, place: str, found: str) -> None:
+    with pytest.raises(PredicateError, match=found) as caught:
+        conditions(compiled(text, verify=True))
+    assert caught.value.start == text.index(place)
+
+
 def test_a_name_that_no_event_has_is_refused_in_where() -> None:
     with pytest.raises(PredicateError, match="weight"):
         compiled("A ; B WHERE A.weight > 1", verify=True)

@@ -7,7 +7,7 @@ for many rows is computed with `evaluate`. Conjuncts of two forms are not evalua
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -174,6 +174,26 @@ def read_definitions(query: Query, scope: Scope) -> dict[str, Predicate]:
     return {part.name: read_predicate(part.predicate, part.predicate_span, query, alone) for part in query.define}
 
 
+def refuse_variables(conjunct: Predicate) -> None:
+    """Refuse ``$x`` at the place of its conjunct."""
+    if conjunct.variables:
+        raise conjunct.error("join variables ($x) belong to subscriptions; compare operands, as in a.x = b.x")
+
+
+def refuse_joined(definitions: Mapping[str, Predicate]) -> None:
+    """Refuse ``$x`` and ``[attr]`` in DEFINE: neither says anything of one event.
+
+    Raises
+    ------
+    PredicateError
+        At the place of the conjunct.
+    """
+    for part in (part for predicate in definitions.values() for part in predicate.conjuncts):
+        refuse_variables(part)
+        if isinstance(part.root, EqualAlong):
+            raise part.error(f"{part.sql()} is of a whole match: that is for WHERE")
+
+
 def read_where(query: Query, scope: Scope) -> Predicate | None:
     """WHERE of a query, bound; None without it."""
     return None if query.where is None else read_predicate(query.where, query.where_span, query, scope)
@@ -260,5 +280,7 @@ __all__ = [
     "read_definitions",
     "read_predicate",
     "read_where",
+    "refuse_joined",
+    "refuse_variables",
     "value_of",
 ]
