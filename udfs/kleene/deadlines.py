@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from patternlake.udfs.language.predicate.predicates import Predicate
 from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.language.predicate.time_gaps import UNBOUNDED, bounds, gap
+from patternlake.udfs.language.query import extents
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Deadline:
     operand
         Number of the operand.
     low, high
-        Microseconds from its event to the negated one, both included; None: no bound.
+        Microseconds from its event to the negated one, both included, no more than between any two moments; None: no
+        bound.
     own
         Whether it stands behind ``!`` as ``@( … )``: on the side that it bounds it stands in place of WITHIN.
     """
@@ -59,5 +61,6 @@ def deadline_of(conjunct: Predicate, negated: str, operand: str, number: int, *,
     low, high = bounds(found.operator, found.microseconds)
     if found.later != negated:
         low, high = -high, -low
-    low_, high_ = (None if abs(bound) >= UNBOUNDED - 1 else bound for bound in (low, high))
+    most = extents.MOST_MICROS
+    low_, high_ = (None if abs(bound) >= UNBOUNDED - 1 else max(-most, min(most, bound)) for bound in (low, high))
     return Deadline(number, low_, high_, own)

@@ -23,6 +23,7 @@ from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.state import Carried
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.columns import value_type
+from patternlake.udfs.language.query import extents
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.partitions import count_portions
 from patternlake.udfs.policies import check_arguments, check_repetition, operand_after, resumes
@@ -350,7 +351,7 @@ def _portions(
         last = max(row.last for row in counts if row.last is not None)
         first = max(given_or(arguments, "from_time", first), first)
         last = min(given_or(arguments, "to_time", last), last)
-    width = max(MARGINS * amount, -(-max(last - first, 0) // tasks), 1)
+    width = max(min(MARGINS * amount, extents.MOST_MICROS), -(-max(last - first, 0) // tasks), 1)
     return width, first // width, max(last // width, first // width)
 
 

@@ -16,6 +16,10 @@ MICROSECONDS: dict[str, int] = {
 }
 """Microseconds in one of each unit, by its long name."""
 
+BEYOND = 2**63
+"""Stands for all durations that do not fit 64 bits of microseconds."""
+BEYOND_MESSAGE = "this duration does not fit 64 bits of microseconds"
+
 _SHORT = {"MS": "MILLISECOND", "MILLI": "MILLISECOND", "MICRO": "MICROSECOND", "SEC": "SECOND", "MIN": "MINUTE"}
 SHOWN = "MILLISECOND, SEC, MIN, HOUR, DAY, WEEK"
 """The units as messages list them."""
@@ -34,11 +38,16 @@ def unit(word: str) -> int | None:
 
 
 def microseconds(number: str, word: str) -> int | None:
-    """Microseconds of `number` units, rounded half up; None if `word` is no unit of time."""
+    """Microseconds of `number` units, rounded half up, `BEYOND` at most; None if `word` is no unit of time."""
     size = unit(word)
     if size is None:
         return None
-    return int((Decimal(number) * size).to_integral_value(ROUND_HALF_UP))
+    try:
+        exact = Decimal(number) * size
+    except ArithmeticError:
+        return BEYOND
+    # Not of all numbers: those of an exponent may have a million digits.
+    return BEYOND if exact >= BEYOND else int(exact.to_integral_value(ROUND_HALF_UP))
 
 
 def read(text: str) -> int | None:

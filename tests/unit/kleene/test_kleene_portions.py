@@ -97,6 +97,20 @@ def answered(reads: KleeneReads, rows: pa.Table, *, divided: bool) -> tuple[list
     return sorted(found, key=str), asked.portions.count
 
 
+@pytest.mark.parametrize("window", ["1 HOUR", "30000000 DAYS"])
+def test_a_deadline_beyond_all_time_puts_all_events_into_one_block(
+    window: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request, "TASK_EVENTS", 2)
+    events = [Event(at, at * 60_000_000, "AB"[at % 2], {}) for at in range(1, 9)]
+    text = f"A ; B ; !C @(t(C) - t(B) < 20000000 DAYS) WITHIN {window}"
+    batch = PublishedBatch(object_id=7, base_batch=1, batch_id=1, configuration=json.dumps(CONFIGURATION), watermark=0)
+    asked = request.check_request({"stream": "s", "pattern": text}, Published(batch), ["s"], counts(events)).request
+    assert asked.portions.count == 1
+    rows, portions = Dealing(asked, None).deal(table(events, None))
+    assert (rows.num_rows, portions.tolist()) == (8, [0] * 8)
+
+
 def of_portion(asked: KleeneRequest, number: int, rows: pa.Table, *, divided: bool) -> Iterator[pa.Table]:
     if not divided:
         return match_partitions(asked, number, columns_of(rows))

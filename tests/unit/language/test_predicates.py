@@ -170,6 +170,7 @@ REFUSED = [
     ("x = 5 EVENTS", "EVENTS", "events are counted in WITHIN only"),
     ("x > 1e999", "1e999", "out of the range of DOUBLE"),
     ("x < 99999999999 WEEKS", "99999999999 WEEKS", "does not fit 64 bits"),
+    ("x < 1e999999 SEC", "1e999999 SEC", "does not fit 64 bits"),
     ("x = DATE '2013-02-30'", "'2013-02-30'", "is not a date; write DATE '2013-01-31'"),
     ("x = 'abc", "'", "no closing quote"),
     ("x LIKE 'a' ESCAPE 'bc'", "'bc'", "ESCAPE takes one character"),
@@ -225,7 +226,7 @@ def test_long_runs_of_and_are_read() -> None:
 SCOPE = Scope(
     operands=("a", "b", "c#2", "A", "A#2"),
     attributes={"x": "double", "s": "string", "flag": "boolean", "n": "int", "m": "map<string,string>"},
-    parameters={"ratio": "2.8", "gap": "5 min", "word": "abc"},
+    parameters={"ratio": "2.8", "gap": "5 min", "word": "abc", "aeon": "150000000 DAYS"},
     key="tailnum",
 )
 EVENT = Scope(attributes=SCOPE.attributes, parameters=SCOPE.parameters, key="tailnum")
@@ -272,6 +273,8 @@ UNBOUND = [
     (SCOPE, "a.x = 'abc'", "'abc'", "'abc' cannot be read as a double"),
     (SCOPE, "a.x = word", "word", "'abc' cannot be read as a double"),
     (SCOPE, "a.flag = 1", "a.flag = 1", "= cannot compare a boolean with a bigint"),
+    (SCOPE, "t(a) - t(b) < aeon", "aeon", "this duration does not fit 64 bits of microseconds"),
+    (SCOPE, "t(a) - t(b) > -3 * aeon", "aeon", "this duration does not fit 64 bits of microseconds"),
     (SCOPE, "t(a) - t(b) < 5", "t(a) - t(b) < 5", "give the number a unit, as in 5 MIN"),
     (SCOPE, "t(a) + 5 > t(b)", "t(a) + 5", "give the number a unit, as in 5 MIN"),
     (SCOPE, "t(a) + t(b) > 5 MIN", "t(a) + t(b", "+ cannot take a timestamp and a timestamp"),

@@ -93,6 +93,8 @@ def coerce(part: Typed, to: str) -> Typed:
         value = _READERS[to](part.detail)
         if value is None:
             raise TypeMismatchError(f"'{part.detail}' cannot be read as a {show_type(to)}", part.span)
+        if to == "interval" and abs(value) >= durations.BEYOND:
+            raise TypeMismatchError(durations.BEYOND_MESSAGE, part.span)
         return Typed("literal", to, part.span, detail=value)
     return Typed("cast", to, part.span, (part,), to)
 

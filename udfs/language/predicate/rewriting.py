@@ -203,8 +203,8 @@ class _Rewriter:
         self.atom(Literal(type="double", value=value, span=token.span), token)
 
     def check_range(self, amount: int, span: Span) -> None:
-        if amount >= 2**63:
-            raise self.error("this duration does not fit 64 bits of microseconds", span)
+        if amount >= durations.BEYOND:
+            raise self.error(durations.BEYOND_MESSAGE, span)
 
     def read_operator(self, token: Token) -> None:
         if not self.after_operand and OPERATORS[token.text] not in ("+", "-", "NOT"):
