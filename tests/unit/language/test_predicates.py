@@ -54,6 +54,8 @@ CANONICAL = [
     ("a - (b - c) - d > -(-1)", "a - (b - c) - d > -(-1)"),
     ("(a AND b) AND (c OR (d OR e))", "a AND b AND (c OR d OR e)"),
     ("(x = 1) = (y = 2)", "(x = 1) = (y = 2)"),
+    ("x <=> (y < LENGTH(z))", "x <=> (y < LENGTH(z))"),
+    ("((x) < y) IS DISTINCT FROM z", "NOT (x < y) <=> z"),
     ("x\n  >\t1", "x > 1"),
 ]
 
@@ -155,6 +157,11 @@ REFUSED = [
     ("GREATEST(x) = 1", "GREATEST(x", "GREATEST takes 2 or more arguments, not 1"),
     ("1 < x < 5", "1 < x < 5", "comparisons cannot be chained"),
     ("x = y IN (1)", "x = y IN (1", "comparisons cannot be chained"),
+    ("x <=> s LIKE 'a%'", "x <=> s LIKE 'a%'", "comparisons cannot be chained"),
+    ("x <=> y < z", "x <=> y < z", "comparisons cannot be chained"),
+    ("(x < y <=> z)", "x < y <=> z", "comparisons cannot be chained"),
+    ("x <=> (y) < (z)", "x <=> (y) < (z", "comparisons cannot be chained"),
+    ("x IS NOT DISTINCT FROM y IN (1)", "x IS NOT", "comparisons cannot be chained"),
     ("'a' || x + 1 = 'b'", "'a' || x + 1", "needs parentheses"),
     ("(x, y) = 1", "x, y", "this construct (Tuple) is not allowed"),
     ("LENGTH(DISTINCT x) = 1", "DISTINCT", "DISTINCT stands in COUNT alone"),

@@ -92,6 +92,7 @@ def _explain(error: SqlglotError, rewritten: Rewritten, query_text: str, whole: 
 
 class _Translator:
     def __init__(self, rewritten: Rewritten, query_text: str, whole: Span) -> None:
+        self.rewritten = rewritten
         self.atoms = rewritten.atoms
         self.query_text = query_text
         self.whole = whole
@@ -111,6 +112,17 @@ class _Translator:
         name = node.this if isinstance(node, exp.Literal | exp.Identifier | exp.Anonymous) else ""
         digits = str(name).removeprefix("f")
         return self.atoms[int(digits)] if digits.isdigit() else None
+
+    def depth(self, node: Any) -> int:
+        """How many parentheses of the text are around all of a node of the parser's tree."""
+        span, depth = self.place(node), 0
+        found: list[int] = []
+        for piece, place in zip(self.rewritten.sql.split(), self.rewritten.spans, strict=True):
+            depth += piece == "("
+            if span.start <= place.start < span.end:
+                found.append(depth)
+            depth -= piece == ")"
+        return min(found, default=0)
 
     def expression(self, node: Any) -> Expression:
         kind = type(node).__name__
@@ -136,8 +148,12 @@ class _Translator:
     def unchained(self, node: Any) -> None:
         """Refuse ``1 < x < 5``: SQL compares the first comparison's truth with 5, which nobody means."""
         for part in (node.this, node.args.get("expression")):
-            inner = type(part).__name__
-            if inner in _UNCHAINED or (inner == "Not" and type(part.this).__name__ in _UNCHAINED and node.this is part):
+            inside = part.this if isinstance(part, exp.Paren) else part
+            kind = type(inside).__name__
+            if kind == "Not" and node.this is part:
+                kind = type(inside.this).__name__
+            # The SQL parser itself puts parentheses around comparisons beside `<=>`, which the text does not have.
+            if kind in _UNCHAINED and (inside is part or self.depth(part) == self.depth(node)):
                 raise self.error(
                     "comparisons cannot be chained; write a < b AND b < c, or put parentheses around one",
                     self.place(node),
