@@ -22,7 +22,7 @@ from patternlake.delta_tables.spark.spark_types import first_line
 from patternlake.sql_ext.answering.stream_facts import StreamFacts
 from patternlake.sql_ext.declarations.over_tables import lake_of_events
 from patternlake.sql_ext.lakes.lake import Lake
-from patternlake.udfs.attributes import column_of, types_of_attributes
+from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
 from patternlake.udfs.errors import PatternError, PredicateError
 from patternlake.udfs.language.predicate.predicates import bind, parse_predicate
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope
@@ -32,6 +32,7 @@ from patternlake.udfs.language.query.tree import Definition
 from patternlake.udfs.language.row_pattern.expressions import AGGREGATES, is_like_some
 from patternlake.udfs.language.row_pattern.formulas import split_at_and
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
+from patternlake.udfs.measures.event_values import is_handed_on
 from patternlake.udfs.measures.pattern_measures import constant_sql, restore
 from patternlake.udfs.own_names import OWN
 
@@ -178,7 +179,8 @@ def _in_session(frame: DataFrame, session: SparkSession) -> DataFrame:
 
 def _attribute(name: str, kind: str) -> Column:
     """An attribute as its type."""
-    return F.expr(restore(identifier(column_of(name, kind)), kind))
+    stored = F.expr(restore(identifier(column_of(name, kind)), kind))
+    return stored.cast(kind) if is_handed_on(kind) and stored_type(kind) != kind else stored
 
 
 def _truth(read: DataFrame, part: _Refused) -> Column:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 VIEWS = [
     E(0, "cart", "u", {"page": "shoes", "seen": "2024-05-03 10:00:00"}),
     E(60_000, "view", "u", {"page": "red", "seen": "2024-05-04 23:59:59"}),
-    E(90_000, "view", "u", {"page": "blue", "seen": None}),
+    E(90_000, "view", "u", {"page": "blue", "seen": None, "wall": "2024-05-04 00:00:00"}),
     E(120_000, "view", "u", {"page": "green", "seen": "2024-05-05 00:00:00"}),
     E(300_000, "pay", "u", {"page": "done", "seen": None}),
 ]
@@ -29,7 +29,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sketc
 
 @pytest.fixture(scope="module")
 def views(lake: SketchLake) -> Stream:
-    section = {"key": "who", "attributes": {"page": "string", "seen": "timestamp"}}
+    section = {"key": "who", "attributes": {"page": "string", "seen": "timestamp", "wall": "timestamp_ntz"}}
     made = lake.streams["viewed"] = Stream(lake, "viewed", {}, section, ingested=True)
     made.write(VIEWS)
     made.ingest()
@@ -97,6 +97,8 @@ def test_what_the_language_has_narrows_what_is_read(lake: SketchLake, views: Str
         ("concat('a ', page) LIKE concat('%', page)", [2, 3, 4]),
         ("page LIKE wanted", [2]),
         ("name = 'view' AND CAST(seen AS DATE) + 1 > DATE '2024-05-05'", [4]),
+        ("wall = '2024-05-04'", [3]),
+        ("wall < TIMESTAMP_NTZ '2024-05-04 00:00:00.5'", [3]),
     ],
 )
 def test_types_that_the_language_refuses_may_be_sparks(
