@@ -156,11 +156,12 @@ def _with_truths(
 def _add_truths(
     events: DataFrame, refused: Sequence[_Refused], stream: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> DataFrame:
-    columns = {name: _attribute(name, kind) for name, kind in types_of_attributes(stream).items()}
-    columns |= {name: F.expr("NULL" if text is None else constant_sql(text)) for name, text in parameters.items()}
-    columns |= {name: F.col(name) for name in BUILT_IN if name in events.columns}
-    if stream.get("key") not in (None, *columns):
+    # Of several that have one name the last one is meant, as in predicates.
+    columns = {name: F.expr("NULL" if text is None else constant_sql(text)) for name, text in parameters.items()}
+    if stream.get("key") is not None:
         columns[stream["key"]] = F.col("key")
+    columns |= {name: _attribute(name, kind) for name, kind in types_of_attributes(stream).items()}
+    columns |= {name: F.col(name) for name in BUILT_IN if name in events.columns}
     read = events.select(F.struct("*").alias(_EVENT), *(column.alias(name) for name, column in columns.items()))
     truths = [
         _truth(read, part).alias(column_of(_NAME.format(number), "boolean")) for number, part in enumerate(refused)

@@ -107,6 +107,20 @@ def test_types_that_the_language_refuses_may_be_sparks(
     assert taken(lake, views, condition, params={"wanted": "red"} if "wanted" in condition else None) == [odd]
 
 
+@pytest.mark.parametrize(
+    ("condition", "odd", "params"),
+    [
+        ("page RLIKE '^red$'", [2], {"page": "blue"}),
+        ("name RLIKE '^view$'", [2, 3, 4], {"name": "blue"}),
+        ("who RLIKE '^u$'", [2, 3, 4], {"who": "blue"}),
+    ],
+)
+def test_a_parameter_hides_no_column(
+    lake: SketchLake, views: Stream, condition: str, odd: list[int], params: dict[str, str]
+) -> None:
+    assert taken(lake, views, f"minute(time) < 5 AND {condition}", params=params) == [odd]
+
+
 def test_tables_have_such_conditions(lake: SketchLake) -> None:
     frame = lake.spark.sql(
         "SELECT * FROM VALUES (TIMESTAMP '2024-01-01 10:00:00', 'cart', '{}'), "
