@@ -24,7 +24,7 @@ from patternlake.sql_ext.declarations.over_tables import lake_of_events
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.attributes import column_of, stored_type, types_of_attributes
 from patternlake.udfs.errors import PatternError, PredicateError
-from patternlake.udfs.language.predicate.predicates import bind, parse_predicate
+from patternlake.udfs.language.predicate.predicates import ConstantError, bind, parse_predicate
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope
 from patternlake.udfs.language.query.over_streams import DEFINED
 from patternlake.udfs.language.query.parser import parse
@@ -130,6 +130,8 @@ def _find_refused(text: str | None, scope: Scope) -> list[_Refused]:
                 read = parse_predicate(part, query_text=query.text, offset=start)
                 bind(read, scope)
                 kept.append(f"({part})")
+            except ConstantError:
+                raise  # Spark would make NULL of it, too, and the condition would never hold.
             except PredicateError as error:
                 rest.append((f"({part})", error, read is not None))
         if rest:

@@ -55,6 +55,10 @@ class TypeMismatchError(Exception):
         self.span = span
 
 
+class UnreadableConstantError(TypeMismatchError):
+    """A constant cannot be read as the type that its place asks for; turned into a ConstantError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Typed:
     """A part with its type.
@@ -92,9 +96,9 @@ def coerce(part: Typed, to: str) -> Typed:
     if part.operator == "literal" and part.type in (OPEN, "string"):
         value = _READERS[to](part.detail)
         if value is None:
-            raise TypeMismatchError(f"'{part.detail}' cannot be read as a {show_type(to)}", part.span)
+            raise UnreadableConstantError(f"'{part.detail}' cannot be read as a {show_type(to)}", part.span)
         if to == "interval" and abs(value) >= durations.BEYOND:
-            raise TypeMismatchError(durations.BEYOND_MESSAGE, part.span)
+            raise UnreadableConstantError(durations.BEYOND_MESSAGE, part.span)
         return Typed("literal", to, part.span, detail=value)
     return Typed("cast", to, part.span, (part,), to)
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language.predicate import translation
 from patternlake.udfs.language.predicate.admitted import names_for
-from patternlake.udfs.language.predicate.coercion import TypeMismatchError
+from patternlake.udfs.language.predicate.coercion import TypeMismatchError, UnreadableConstantError
 from patternlake.udfs.language.predicate.columns import Column, Truth
 from patternlake.udfs.language.predicate.evaluation import evaluate_predicate, evaluate_value
 from patternlake.udfs.language.predicate.expressions import (
@@ -30,6 +30,10 @@ from patternlake.udfs.language.predicate.inference import typed_predicate
 from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, bound, column_type
 from patternlake.udfs.language.query.tree import Query, Span
+
+
+class ConstantError(PredicateError):
+    """A constant or parameter cannot be read as the type that its place asks for, so nothing could ever match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +156,8 @@ def bind(predicate: Predicate, scope: Scope) -> Predicate:
     PredicateError
         A name that is not in scope (naming the closest that is), a type that does not fit its place, a join variable
         in another form than ``col = $x``.
+    ConstantError
+        A constant or parameter that does not cast.
     """
     resolved = Predicate(bound(predicate.root, predicate.text, scope), predicate.text)
     try:
@@ -159,7 +165,8 @@ def bind(predicate: Predicate, scope: Scope) -> Predicate:
             if not isinstance(part.root, EqualAlong) and _join(part.root) is None:
                 typed_predicate(part.root, lambda reference: column_type(reference.column, scope) or "")
     except TypeMismatchError as mismatch:
-        raise PredicateError(mismatch.message, predicate.text, mismatch.span.start, mismatch.span.end) from None
+        kind = ConstantError if isinstance(mismatch, UnreadableConstantError) else PredicateError
+        raise kind(mismatch.message, predicate.text, mismatch.span.start, mismatch.span.end) from None
     return resolved
 
 
@@ -266,6 +273,7 @@ def _join(root: Expression) -> Join | None:
 __all__ = [
     "BUILT_IN",
     "Column",
+    "ConstantError",
     "Join",
     "Predicate",
     "Reference",
