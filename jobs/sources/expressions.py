@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from patternlake.delta_tables.spark.repeatability import moving_part, nodes_below
 from patternlake.jobs.sources.errors import first_line
-from patternlake.jobs.sources.repeatability import moving_part, nodes_below
 from patternlake.udfs.nearest_names import did_you_mean
 from patternlake.udfs.own_names import OWN
 

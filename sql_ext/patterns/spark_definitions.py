@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.committing.sessions import own_session
 from patternlake.delta_tables.schema.quoting import identifier
+from patternlake.delta_tables.spark.repeatability import moving_part
 from patternlake.delta_tables.spark.spark_types import first_line
 from patternlake.sql_ext.answering.stream_facts import StreamFacts
 from patternlake.sql_ext.declarations.over_tables import lake_of_events
@@ -212,6 +213,6 @@ def _truth(read: DataFrame, part: _Refused) -> Column:
     kind = frame.schema[0].dataType.simpleString()
     if kind != "boolean":
         raise fail(f"a condition is true or false, not of the type {kind}")
-    if not plan.expressions().apply(0).deterministic():
+    if moving_part(frame, part.text) is not None or not plan.expressions().apply(0).deterministic():
         raise fail("a condition that gives another value each time it is asked says nothing of an event")
     return condition

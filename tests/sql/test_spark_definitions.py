@@ -136,6 +136,8 @@ def test_tables_have_such_conditions(lake: SketchLake) -> None:
     ("condition", "said"),
     [
         ("rand() < 0.5 AND page RLIKE 'e'", "gives another value each time it is asked"),
+        ("seen > current_timestamp() - INTERVAL 1 DAY", "gives another value each time it is asked"),
+        ("page = current_user()", "gives another value each time it is asked"),
         ("nothing_like_it(page)", "nor does Spark take the condition"),
         ("concat_ws('-', page, name)", "true or false, not of the type string"),
         ("colour RLIKE 'e'", "colour"),
