@@ -143,11 +143,16 @@ def _combine(*codes: IntArray) -> IntArray:
     for code in codes:
         values = int(code.max(initial=0)) + 1
         if most * values >= 2**62:
-            _, found = np.unique(found, return_inverse=True)
-            found, most = found.astype(np.int64), int(found.max(initial=0)) + 1
+            # Either may be large by itself: sets of operands have up to 62 bits.
+            found, code = _renumber(found), _renumber(code)
+            most, values = (int(each.max(initial=0)) + 1 for each in (found, code))
         found, most = found * values + code, most * values
-    _, found = np.unique(found, return_inverse=True)
-    return found.astype(np.int64)
+    return _renumber(found)
+
+
+def _renumber(code: IntArray) -> IntArray:
+    """int64[n]: a number for each value, from 0 in their order."""
+    return np.unique(code, return_inverse=True)[1].astype(np.int64)
 
 
 def _forecast(

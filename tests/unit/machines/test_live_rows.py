@@ -53,6 +53,19 @@ def test_instances_written_when_there_were_fewer_join_variables_count_as_those_t
     assert shown([[], ["x"], [None]]) == [1, 2]
 
 
+@pytest.mark.parametrize("bound", [61, 62])
+def test_partitions_keep_their_own_row_where_many_operands_are_bound(bound: int) -> None:
+    count = 9
+    rows = instances([[]] * count) | {
+        "part": pa.array([[f"k{each}"] for each in range(count)], pa.list_(pa.string())),
+        "operands": pa.array([list(range(bound))] * count, pa.list_(pa.int32())),
+        "positions": pa.array([list(range(bound))] * count, pa.list_(pa.int64())),
+        "times": pa.array([list(range(bound))] * count, pa.list_(pa.int64())).cast(pa.list_(MOMENT)),
+    }
+    found = live_rows(rows, TOLD, [f"e{number}" for number in range(62)], 0.0)
+    assert found["key"].to_pylist() == [f"k{each}" for each in range(count)]
+
+
 @pytest.mark.parametrize("ahead", [None, 3_000_000])
 def test_each_row_goes_by_the_quiet_time_and_the_deadline_of_its_partition(ahead: int | None) -> None:
     # Half of the events are b, one comes after 1 s or after 2 s, and each partition has its own a and its own silence.
