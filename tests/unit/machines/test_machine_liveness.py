@@ -14,6 +14,7 @@ from naive.machine_random import random_events, random_subscription
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.extents import MOST_MICROS
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.graph import liveness
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, moves, pending
@@ -112,6 +113,15 @@ def test_a_window_of_time_bounds_now_and_one_of_events_counts_what_is_missing(
 ) -> None:
     made = completion_paths(compiled(f"a ; b ; c WITHIN {within}"), CompositeState(1), frozenset({0}))
     assert [(completion_path.bounds, completion_path.missing) for completion_path in made] == [(bounds, 2)]
+
+
+def test_bounds_further_apart_than_any_two_moments_stay_whole_numbers_of_64_bits() -> None:
+    # Six million weeks are 115,000 years. Within them anything comes, and nothing comes after them.
+    at_most = " @(t(e) - t(d) < 6000000 WEEK) @(t(d) - t(c) < 6000000 WEEK) @(t(c) - t(y) < 6000000 WEEK)"
+    assert seen("y ; x ; c ; d ; e @(t(e) - t(x) > 5 SEC)" + at_most, {0, 1}, CompositeState(2)) == [()]
+    at_least = " @(t(b) - t(a) > 6000000 WEEK) @(t(c) - t(b) > 6000000 WEEK) @(t(d) - t(c) > 6000000 WEEK)"
+    never = ((NOW, 0, -MOST_MICROS), (0, 0, -MOST_MICROS))
+    assert seen("a ; b ; c ; d @(t(d) - t(a) < 5 SEC)" + at_least, {0}, CompositeState(1)) == [never]
 
 
 def alternatives(count: int, compared: int) -> str:

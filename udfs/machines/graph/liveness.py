@@ -20,6 +20,7 @@ from math import prod
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.time_gaps import UNBOUNDED
+from patternlake.udfs.language.query.extents import MOST_MICROS
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves
 from patternlake.udfs.machines.query import Chain, Item, Subscription
 from patternlake.udfs.machines.time_conditions import TimeBound, TimeChoice, TimeCondition
@@ -304,7 +305,10 @@ def _eliminate(edges: _Edges, missing: Sequence[int]) -> tuple[tuple[int, int, i
                     return None
                 least[one, other] = min(first + second, least.get((one, other), first + second))
         least = {pair: most for pair, most in least.items() if via not in pair}
-    return tuple(sorted((one, other, most) for (one, other), most in least.items()))
+    # No moments are so far apart, and sums of longer bounds may have more than 64 bits.
+    return tuple(
+        sorted((one, other, max(most, -MOST_MICROS)) for (one, other), most in least.items() if most < MOST_MICROS)
+    )
 
 
 def _join(
