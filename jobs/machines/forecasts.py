@@ -16,6 +16,7 @@ from patternlake.delta_tables.reading.visibility import published_rows
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.writing.row_files import TaskRows
 from patternlake.jobs.batches import few
+from patternlake.udfs.language.query.partitions import join_columns
 from patternlake.udfs.machines.forecasts.passage import Waited
 from patternlake.udfs.machines.forecasts.waiting_times import Waits
 from patternlake.udfs.machines.passing_time import rows_read, standing_rows
@@ -69,7 +70,7 @@ def forecast_rows(batch: Batch, now: int | None, waits: Mapping[str, Waits]) -> 
     now
         Microseconds since the epoch: the watermark up to which it took events, or None.
     waits
-        By columns of PARTITION BY, joined by a comma, the waits that it has counted.
+        By columns of PARTITION BY, as `join_columns` writes them, the waits that it has counted.
     """
     entries = {name: one for name, one in batch.configuration["subscriptions"].items() if KEPT in one}
     if not entries:
@@ -93,7 +94,7 @@ def forecast_rows(batch: Batch, now: int | None, waits: Mapping[str, Waits]) -> 
         by_columns.setdefault(each.question.group.partition, []).append(each)
     # Rows are dealt out by lists of one length.
     live = [
-        Gather(INSTANCES, tuple(read), (*of_states, Condition("partitioned_by", "=", ",".join(columns))))
+        Gather(INSTANCES, tuple(read), (*of_states, Condition("partitioned_by", "=", join_columns(columns))))
         for columns in by_columns
     ]
     blobs, dealt = deal(database, database.state, [(each, ByPartition(portions)) for each in live], portions)
@@ -120,7 +121,7 @@ def _list_questions(
     found = []
     for name, entry in sorted(entries.items()):
         question = question_of(name, entry, batch.configuration["stream"])
-        waited = Waited(waits.get(",".join(question.group.partition), {}), now or 0)
+        waited = Waited(waits.get(join_columns(question.group.partition), {}), now or 0)
         told = forecast(question, moves[name], waited)
         found.append(Asked(name, int(entry["lookahead"]), float(entry[KEPT]), told, question))
     return found

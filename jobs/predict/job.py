@@ -39,6 +39,7 @@ from patternlake.jobs.machines.forecasts import TABLE as FORECASTS
 from patternlake.jobs.machines.subscriptions import by_partition, check, check_measures_of, events_of, order_groups
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.udfs.attributes import types_of_attributes
+from patternlake.udfs.language.query.partitions import join_columns
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.waiting_times import (
     Waits,
@@ -208,7 +209,7 @@ class _Builder:
         batch = self.batch
         for columns, groups in by_partition(self.passes[0].groups).items():
             roots = [group.compiled.graph.ids[0] for group in groups]
-            mine = [Condition("partitioned_by", "=", _join(columns))]
+            mine = [Condition("partitioned_by", "=", join_columns(columns))]
             batch.close_partitions(INSTANCES, self._find_advanced(found, roots), mine)
         batch.close_rows(MOVES, [])
         gone = sorted(self.before.keys() - set(self.same))
@@ -244,12 +245,12 @@ class _Builder:
         if last is not None:
             late = None if last.watermark is None else timestamps.to_micros(last.watermark) + 1
             asked.append([*few.of_stream(self.stream, 1, taken), *settled, *between("time", late, None)])
-            mine = Condition("partitioned_by", "=", _join(columns))
+            mine = Condition("partitioned_by", "=", join_columns(columns))
             where = (*published_rows(TABLES[INSTANCES], last), mine)
             instances = Gather(INSTANCES, (PART, *INSTANCE_COLUMNS), where)
 
         def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from _of_pass(Batches(groups, types, now, known).rows(batches), number, _join(columns))
+            yield from _of_pass(Batches(groups, types, now, known).rows(batches), number, join_columns(columns))
 
         events = [events_of(where, columns, groups, types) for where in asked]
         size = self.batch.source_to - taken
@@ -282,9 +283,9 @@ class _Builder:
         number = 0
         for each in self.passes:
             for columns, groups in by_partition(each.groups).items():
-                before = from_document(former.get(_join(columns), [])) if each.begun else {}
+                before = from_document(former.get(join_columns(columns), [])) if each.begun else {}
                 # What is new has taken all events, which those that go on have counted as well.
-                waits[_join(columns)] = together([before, *counted.get(number, [])], self.watermark or 0)
+                waits[join_columns(columns)] = together([before, *counted.get(number, [])], self.watermark or 0)
                 number += len(groups)
         return waits
 
@@ -319,7 +320,3 @@ def _of_pass(batches: Iterable[pa.RecordBatch], number: int, partitioned_by: str
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two subscriptions have the same machines and counts."""
     return all(one[key] == other[key] for key in ("query", "params", "decay"))
-
-
-def _join(columns: Sequence[str]) -> str:
-    return ",".join(columns)

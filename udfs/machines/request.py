@@ -13,6 +13,7 @@ from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language import durations
 from patternlake.udfs.language.query import extents
+from patternlake.udfs.language.query.partitions import join_columns
 from patternlake.udfs.machines.forecasts.grids import limits_of
 from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD
 from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts, Forecaster, Passage, Waited
@@ -197,7 +198,7 @@ def _lookahead(text: str | None) -> tuple[int | None, int | None]:
 
 def waited_of(at: PublishedBatch, partition: Sequence[str]) -> Waited:
     """The waits that a publication of `predict` has counted, of the partitions of some columns."""
-    rows = json.loads(at.state or "{}").get("waits", {}).get(",".join(partition), [])
+    rows = json.loads(at.state or "{}").get("waits", {}).get(join_columns(partition), [])
     return Waited(from_document(rows), at.watermark or 0)
 
 

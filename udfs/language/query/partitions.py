@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, suggest
@@ -27,6 +27,11 @@ def partition_columns(query: Query, scope: Scope) -> tuple[str, ...]:
         A column is neither an attribute nor built in, with its place.
     """
     return tuple(_column(query, column, scope) for column in query.partition)
+
+
+def join_columns(columns: Iterable[str]) -> str:
+    """Columns of PARTITION BY as one text: those with a comma in quotes, so that no other columns have the same."""
+    return ",".join(quote(column) if "," in column else column for column in columns)
 
 
 def _column(query: Query, column: str, scope: Scope) -> str:
