@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.delta_tables.writing.arrow_rows import of_tuples
+from patternlake.udfs.machines.forecasts.limits import LEAST_COUNT
 from patternlake.udfs.machines.forecasts.passage import DEAD
 from patternlake.udfs.machines.forecasts.totals import counts_of
 from patternlake.udfs.machines.from_config import Group
@@ -66,7 +67,7 @@ def move_rows(former: Mapping[MoveKey, float], groups: Sequence[Group], totals: 
     totals
         `Machines.totals` of each group, None where nothing was taken.
     """
-    found = dict(former)
+    found = {key: moves for key, moves in former.items() if moves >= LEAST_COUNT}
     for group, own in zip(groups, totals, strict=True):
         if own is None:
             continue

@@ -15,7 +15,7 @@ from patternlake.udfs.language import durations
 from patternlake.udfs.language.query import extents
 from patternlake.udfs.language.query.partitions import join_columns
 from patternlake.udfs.machines.forecasts.grids import limits_of
-from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD
+from patternlake.udfs.machines.forecasts.limits import LEAST_COUNT, MOST_LOOKAHEAD
 from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts, Forecaster, Passage, Waited
 from patternlake.udfs.machines.forecasts.waiting_times import Waiting, chance_of_more, from_document
 from patternlake.udfs.machines.from_config import Group, groups_of, subscription_of
@@ -331,6 +331,8 @@ def counts_from(moves: Sequence[Mapping[str, Any]], composite_states: Mapping[st
     """Rows of `machine_transitions` as the forecaster takes them; `composite_states`: by the names of states."""
     found: dict[Cell, dict[Cell, float]] = {}
     for row in moves:
+        if row["moves"] < LEAST_COUNT:
+            continue
         after = DEAD if row["next_state"] == DEAD_NAME else (composite_states[row["next_state"]], row["next_age"])
         found.setdefault((composite_states[row["state"]], row["age"]), {})[after] = row["moves"]
     return found
