@@ -39,6 +39,35 @@ def check(entries: Entries, stream: Publication) -> None:
         )
 
 
+def refuse_new_meanings(entries: Entries, stream: Publication, last: Publication) -> None:
+    """Refuse subscriptions of which a name means an attribute now that the stream did not have before.
+
+    Parameters
+    ----------
+    entries
+        Those that go on from what is kept. They compiled without the attribute, so that the name was another one:
+        the key's column, or a parameter.
+    stream, last
+        The publications of the stream now, and of the job that goes on.
+
+    Raises
+    ------
+    ConfigurationError
+        Naming the subscription and the attribute.
+    """
+    added = stream.configuration["attributes"].keys() - last.configuration["stream"]["attributes"].keys()
+    if not added:
+        return
+    for name, entry in entries.items():
+        one = subscription_of(entry, stream.configuration)
+        for attribute in sorted(added & {*one.columns, *one.partition}):
+            raise ConfigurationError(
+                f"subscriptions.{name}.query: {attribute!r} is an attribute of the stream {stream.object!r} now, and "
+                "was the key or a parameter when the subscription began; what is kept would not fit together with "
+                "what comes: run `predict` with --rebuild"
+            )
+
+
 def check_measures_of(spark: SparkSession, entries: Entries, stream: Publication) -> None:
     """Refuse subscriptions with measures that `match_subscription` could not give.
 

@@ -36,7 +36,14 @@ from patternlake.jobs.batches.summary import Summary
 from patternlake.jobs.configuration.file import SubscriptionConfiguration
 from patternlake.jobs.machines.forecasts import KEPT, forecast_rows
 from patternlake.jobs.machines.forecasts import TABLE as FORECASTS
-from patternlake.jobs.machines.subscriptions import by_partition, check, check_measures_of, events_of, order_groups
+from patternlake.jobs.machines.subscriptions import (
+    by_partition,
+    check,
+    check_measures_of,
+    events_of,
+    order_groups,
+    refuse_new_meanings,
+)
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.udfs.attributes import types_of_attributes
 from patternlake.udfs.language.query.partitions import join_columns
@@ -118,6 +125,8 @@ def _check(db: Database, name: str, now: Mapping[str, Any], stream: Publication,
     check(now, stream)
     refuse_earlier_events(db, JOB, name, stream, last)
     before = {} if last is None else last.configuration["subscriptions"]
+    if last is not None:
+        refuse_new_meanings({name: now[name] for name in _list_same(now, last)}, stream, last)
     check_measures_of(db.spark, {name: one for name, one in now.items() if before.get(name) != one}, stream)
 
 
@@ -150,12 +159,10 @@ class _Builder:
         self.types = types_of_attributes(configuration)
         self.now: dict[str, Any] = dict(self.batch.configuration["subscriptions"])
         self.before: dict[str, Any] = {} if self.last is None else dict(self.last.configuration["subscriptions"])
-        same = {name for name in self.now if name in self.before and _same(self.now[name], self.before[name])}
-        if self.last is not None and self.last.state.get("counting") != COUNTING:
-            same = set()
-        self.same = sorted(same)
+        self.same = _list_same(self.now, self.last)
+        others = sorted(self.now.keys() - set(self.same))
         old = order_groups(groups_of({name: self.now[name] for name in self.same}, configuration))
-        new = order_groups(groups_of({name: self.now[name] for name in sorted(self.now.keys() - same)}, configuration))
+        new = order_groups(groups_of({name: self.now[name] for name in others}, configuration))
         self.known = frozenset(state for group in old for state in group.compiled.graph.ids)
         self.passes = [Pass(old, begun=True), Pass(new, begun=False, known=self.known)]
         self.groups = [*old, *new]
@@ -213,8 +220,9 @@ class _Builder:
             batch.close_partitions(INSTANCES, self._find_advanced(found, roots), mine)
         batch.close_rows(MOVES, [])
         gone = sorted(self.before.keys() - set(self.same))
-        if gone:
-            former = groups_of({name: self.before[name] for name in self.before}, self.batch.configuration["stream"])
+        if gone and self.last is not None:
+            # Attributes that came since may have names that meant something else then.
+            former = groups_of(self.before, self.last.configuration["stream"])
             states = {state for group in former for state in group.compiled.graph.ids}
             batch.close_rows(INSTANCES, [among("state_id", sorted(states - self.known))])
             batch.close_rows(MATCHES, [among("subscription", gone)])
@@ -315,6 +323,14 @@ def _of_pass(batches: Iterable[pa.RecordBatch], number: int, partitioned_by: str
         columns[place] = pc.add(columns[place], pa.scalar(number, columns[place].type))
         columns.append(pa.repeat(pa.scalar(partitioned_by), batch.num_rows))
         yield pa.RecordBatch.from_arrays(columns, schema=FOUND_SCHEMA)
+
+
+def _list_same(now: Mapping[str, Any], last: Publication | None) -> list[str]:
+    """The subscriptions that go on from what a publication keeps."""
+    if last is None or last.state.get("counting") != COUNTING:
+        return []
+    before = last.configuration["subscriptions"]
+    return sorted(name for name in now if name in before and _same(now[name], before[name]))
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -111,6 +111,20 @@ def test_a_subscription_with_joins_comes_as_another_one_goes(lake: SketchLake) -
     assert stream.matches("cd") == rows((None, 6, "c=4 d=6"))
 
 
+def test_an_attribute_named_as_the_key_takes_no_partial_matches_away(lake: SketchLake) -> None:
+    stream = MachineStream(lake, "m_gained", {"gained": "a AS a1 ; a AS a2 PARTITION BY who"})
+    stream.deliver([E(0, "a", "k")])
+    stream.section["attributes"]["who"] = "string"
+    with pytest.raises(ConfigurationError, match="'who' is an attribute of the stream 'm_gained' now"):
+        stream.deliver([E(1000, "a", "k", {"who": "l"})])
+    # Another query begins anew, and leaves nothing of what was.
+    stream.queries["gained"] = {"query": "a AS a1 ; a AS a2 PARTITION BY key"}
+    stream.predict()
+    assert stream.matches("gained") == rows(("k", 2, "a1=1 a2=2"))
+    live = lake.rows(f"SELECT positions FROM {DATABASE}.machine_instances WHERE stream = 'm_gained'")
+    assert [row["positions"] for row in live if row["positions"]] == [[1]]
+
+
 def test_a_setting_of_forecasts_changes_without_new_counts(lake: SketchLake) -> None:
     stream = MachineStream(lake, "m_settings", {"settings_ab": {"query": "a ; b", "lookahead": 1}})
     stream.deliver(letters("abaxxx"))
