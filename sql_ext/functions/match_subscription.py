@@ -34,8 +34,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     where += between("last_time", arguments["from_time"], arguments["to_time"])
     found = read_kept_rows(lake, "subscription_matches", _STORED, where, arguments["key"])
     told = tell_unseen_key(lake, reads.stream_key(arguments["key"]), reads.events, found)
-    rows = with_events(lake, found, COLUMNS, reads.events, measures)
-    return with_measures(rows, COLUMNS, measures, lasting=not told)
+    shown = with_events(lake, found, COLUMNS, reads.events, measures)
+    return with_measures(shown, COLUMNS, measures, lasting=not told)
 
 
 COLUMNS = parse_columns(

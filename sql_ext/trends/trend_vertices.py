@@ -150,7 +150,7 @@ class TrendCall:
         """How the vertices are read without Spark."""
         return VerticesRead(self.request, self.source)
 
-    def vertices(self) -> dict[str, pa.Array]:
+    def vertices(self) -> Mapping[str, pa.Array]:
         """The columns of all vertices, in this process."""
         return self.reading.vertices(self.lake.reader)
 
