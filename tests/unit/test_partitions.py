@@ -94,5 +94,7 @@ def test_events_are_ordered_by_partition_time_and_position_however_they_lie(
         events.sort()
     else:
         rng.shuffle(events)
-    found = order_in_partitions(*np.array(events, np.int64).reshape(-1, 3).T)
+    found, offsets = order_in_partitions(*np.array(events, np.int64).reshape(-1, 3).T)
     assert [events[row] for row in found] == sorted(events)
+    numbers = [partition for partition, _, _ in sorted(events)]
+    assert offsets.tolist() == np.searchsorted(numbers, np.arange(max(numbers, default=-1) + 2)).tolist()
