@@ -55,7 +55,9 @@ def tell_unseen(
     return bool(unseen)
 
 
-def tell_unseen_key(lake: Lake, key: str | None, events: BatchRange, rows: DataFrame | pa.Table) -> bool:
+def tell_unseen_key(
+    lake: Lake, key: str | None, events: BatchRange, rows: DataFrame | pa.Table, partition: Sequence[str] = ()
+) -> bool:
     """Warn or refuse, as `tell_unseen`, where an answer about one key is empty as the stream never had the key.
 
     Only where the driver may read the keys of the stream: to look for a key elsewhere costs as much as an answer.
@@ -65,18 +67,20 @@ def tell_unseen_key(lake: Lake, key: str | None, events: BatchRange, rows: DataF
     lake
         Where it is asked.
     key
-        The stream's key that is asked for; None: all.
+        The key that is asked for; None: all.
     events
         All events of the stream.
     rows
         The answer; one that Spark's tasks work out is not known to be empty.
+    partition
+        Columns of PARTITION BY: of others than the stream's key, `key` is none of the stream's.
 
     Returns
     -------
     bool
         Whether there was anything to tell.
     """
-    if key is None or not isinstance(rows, pa.Table) or rows.num_rows:
+    if key is None or tuple(partition) not in ((), (KEY,)) or not isinstance(rows, pa.Table) or rows.num_rows:
         return False
     where = event_conditions(events)
     one = [*where, Condition(KEY, "=", key)]

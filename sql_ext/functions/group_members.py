@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from patternlake.sql_ext.answering.unseen import tell_unseen_key
 from patternlake.sql_ext.calls.declaring import Int32, table_function
 from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
-from patternlake.sql_ext.functions.match_groups import answer_from_events, reads_of, stream_key
+from patternlake.sql_ext.functions.match_groups import answer_from_events, reads_of
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.arguments import given_or
 from patternlake.udfs.groups.members import check_best, members_in
@@ -21,7 +21,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     check_best(given_or(arguments, "best", DEFAULT_BEST))
     reads, told = reads_of(lake, arguments)
     rows = answer_from_events(lake, arguments, reads, members_in, schema_of(COLUMNS))
-    told |= tell_unseen_key(lake, stream_key(reads, arguments), reads.events, rows)
+    told |= tell_unseen_key(lake, arguments["key"], reads.events, rows, reads.partition)
     return Answer(rows, lasting=not told)
 
 

@@ -41,7 +41,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     none, merging = PARTS.empty_table(), partial(merge, reads.request)
     rows = answer_in_parts(lake, gathered, dealt, merging, none, schema_of(COLUMNS))
     reached = rows.filter(pc.field("reached") > 0) if isinstance(rows, pa.Table) else rows
-    told |= tell_unseen_key(lake, stream_key(reads, arguments), reads.events, reached)
+    told |= tell_unseen_key(lake, arguments["key"], reads.events, reached, reads.request.query.partition)
     return Answer(rows, lasting=not told)
 
 
@@ -53,12 +53,6 @@ def reads_of(lake: Lake, arguments: Mapping[str, Any]) -> tuple[PartitionReads[F
     last_time = None if at is None else snapshot.last_time(at.rows)
     reads = check_request(arguments, facts.published, facts.known, facts.counts, last_time)
     return reads, tell_unseen(lake, reads.request.query.asked_names, facts.counts)
-
-
-def stream_key(reads: PartitionReads[FunnelRequest], arguments: Mapping[str, Any]) -> str | None:
-    """The key of the stream that is asked for; None where a call asks for none, or for one of other partitions."""
-    key: str | None = arguments["key"]
-    return key if reads.request.query.partition == (KEY,) else None
 
 
 def gather_partitions(

@@ -13,7 +13,7 @@ from patternlake.sql_ext.answering.answers import answer
 from patternlake.sql_ext.answering.unseen import tell_unseen_key
 from patternlake.sql_ext.calls.declaring import table_function
 from patternlake.sql_ext.declarations.declaration import Answer, parse_columns, schema_of
-from patternlake.sql_ext.functions.match_funnel import gather_partitions, reads_of, stream_key
+from patternlake.sql_ext.functions.match_funnel import gather_partitions, reads_of
 from patternlake.sql_ext.lakes.lake import Lake
 from patternlake.udfs.funnels.request import DEFAULT_MODE
 from patternlake.udfs.funnels.task import rows_of_partitions
@@ -28,7 +28,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         return rows_of_partitions(reads.request, columns_of(rows[0]))
 
     rows = answer(lake, [gathered], here, lambda: dealt, schema_of(COLUMNS))
-    told |= tell_unseen_key(lake, stream_key(reads, arguments), reads.events, rows)
+    told |= tell_unseen_key(lake, arguments["key"], reads.events, rows, reads.request.query.partition)
     return Answer(rows, lasting=not told)
 
 

@@ -17,7 +17,6 @@ from patternlake.delta_tables.gathering.gather import Gather
 from patternlake.delta_tables.gathering.snapshots import Snapshot
 from patternlake.delta_tables.reading.state_reader import between
 from patternlake.delta_tables.reading.visibility import visible_rows
-from patternlake.delta_tables.schema.layout import KEY
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, answer
 from patternlake.sql_ext.answering.event_conditions import event_conditions
@@ -47,7 +46,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         rows = answer_from_events(lake, arguments, reads, groups_of_partitions, schema_of(COLUMNS))
     else:
         rows = _read_kept(lake, arguments, reads.events.number, reads.kept)
-    told |= tell_unseen_key(lake, stream_key(reads, arguments), reads.events, rows)
+    told |= tell_unseen_key(lake, arguments["key"], reads.events, rows, reads.partition)
     return Answer(rows, lasting=not told)
 
 
@@ -58,12 +57,6 @@ def reads_of(lake: Lake, arguments: Mapping[str, Any]) -> tuple[GroupsReads, boo
     configured = _find_configured(snapshot, facts.number)
     reads = check_request(arguments, facts.published, facts.known, facts.counts, configured)
     return reads, tell_unseen(lake, reads.asked_names, facts.counts)
-
-
-def stream_key(reads: GroupsReads, arguments: Mapping[str, Any]) -> str | None:
-    """The key of the stream that is asked for; None where a call asks for none, or for one of other partitions."""
-    key: str | None = arguments["key"]
-    return key if reads.partition == (KEY,) else None
 
 
 def _find_configured(snapshot: Snapshot, number: int | None) -> list[PublishedBatch]:

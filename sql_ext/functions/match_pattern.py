@@ -55,8 +55,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
             told = tell_unseen(lake, asked.pattern.asked_names, asked.facts.counts)
             measures, rows = asked.pattern.measures, asked.rows()
             check_names(measures, COLUMNS)
-            of_stream = asked.pattern.partition in ((), (KEY,))
-            told |= tell_unseen_key(lake, arguments["key"] if of_stream else None, asked.stream_events, rows)
+            told |= tell_unseen_key(lake, arguments["key"], asked.stream_events, rows, asked.pattern.partition)
             return with_measures(rows, COLUMNS, measures, lasting=not told)
         arguments = asked
     elif arguments["stream"] is None and arguments["pattern"] is None:
@@ -108,8 +107,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     measures, columns = request.pattern.measures, columns_of_answer(request)
     check_names(measures, columns)
     rows = answer(lake, [gathered], here, by_portions, found_schema(columns, measures))
-    of_stream = request.pattern.partition in ((), (KEY,))
-    told |= tell_unseen_key(lake, request.key if of_stream else None, reads.events, rows)
+    told |= tell_unseen_key(lake, request.key, reads.events, rows, request.pattern.partition)
     return with_measures(rows, columns, measures, lasting=not told)
 
 

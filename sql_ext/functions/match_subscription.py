@@ -33,7 +33,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     where.append(Condition("subscription", "=", arguments["subscription"]))
     where += between("last_time", arguments["from_time"], arguments["to_time"])
     found = read_kept_rows(lake, "subscription_matches", _STORED, where, arguments["key"])
-    told = tell_unseen_key(lake, reads.stream_key(arguments["key"]), reads.events, found)
+    told = tell_unseen_key(lake, arguments["key"], reads.events, found, reads.question.group.partition)
     shown = with_events(lake, found, COLUMNS, reads.events, measures)
     return with_measures(shown, COLUMNS, measures, lasting=not told)
 

@@ -57,7 +57,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         return Dealt([ByPartition(portions)], portions, lambda _, rows: [live(rows)])
 
     rows = answer(lake, [gathered], live, by_portions, schema_of(COLUMNS))
-    told_key = tell_unseen_key(lake, reads.stream_key(key), reads.events, rows)
+    told_key = tell_unseen_key(lake, key, reads.events, rows, partition)
     return Answer(rows, lasting=not told_key)
 
 

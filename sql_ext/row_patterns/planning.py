@@ -147,13 +147,10 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     given: dict[str, str] = {}
     own = {name.lower(): identifier(name) for name in columns}
 
-    def column(sql: str) -> str:
-        name = _NAME.fullmatch(sql)
-        known = sql if name is None else own.get((name[1] or name[2]).lower(), sql)
-        return given.setdefault(known, f"__column_{len(given)}")
-
-    def named(name: str) -> str:
-        return given.setdefault(own.get(name.lower(), name), f"__column_{len(given)}")
+    def column(sql: str, name: str = "") -> str:
+        if not name and (one := _NAME.fullmatch(sql)) is not None:
+            name = one[1] or one[2]
+        return given.setdefault(own.get(name.lower(), sql), f"__column_{len(given)}")
 
     atoms = {f"{ATOM}{at}": one for at, one in enumerate(measures.atoms) if f"{ATOM}{at}" not in folded}
     if not (shown or atoms or folded):
@@ -166,12 +163,12 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
         columns={
             sql: column(guard_column(find_tests(alone, variables), sql)) for sql, variables in measures.columns.items()
         },
-        shown={name: named(name) for name in shown if name not in once},
-        shown_once={name: named(name) for name in once},
+        shown={name: column(name, name) for name in shown if name not in once},
+        shown_once={name: column(name, name) for name in once},
         atoms=atoms,
         limits=_limits(base.sparkSession),
         folded=tuple(folded.values()),
-        folded_columns={name: named(name) for name in folded_columns},
+        folded_columns={name: column(name, name) for name in folded_columns},
     )
     numbers = (
         f"lag(true) OVER ({window}) IS NULL AS {_BEGINS}",  # with PREVs of conditions, sooner than a row number

@@ -23,7 +23,6 @@ from patternlake.delta_tables.gathering.gather import Gather
 from patternlake.delta_tables.gathering.snapshots import Snapshot
 from patternlake.delta_tables.reading.state_reader import Condition, StateReader, between
 from patternlake.delta_tables.reading.visibility import visible_rows
-from patternlake.delta_tables.schema.layout import KEY
 from patternlake.delta_tables.tables.catalogue import TABLES
 from patternlake.sql_ext.answering.answers import Dealt, by_tasks, collect_apart
 from patternlake.sql_ext.answering.event_conditions import event_conditions
@@ -214,8 +213,7 @@ class TrendCall:
 
     def tell_unseen_key(self, rows: DataFrame | pa.Table) -> bool:
         """Tell of a key that never occurred, as `unseen.tell_unseen_key`; whether the answer is lasting then."""
-        of_stream = self.request.layout.query.partition in ((), (KEY,))
-        told = tell_unseen_key(self.lake, self.request.key if of_stream else None, self.events, rows)
+        told = tell_unseen_key(self.lake, self.request.key, self.events, rows, self.request.layout.query.partition)
         return self.lasting and not told
 
     def ends(self) -> pa.Table:

@@ -95,10 +95,10 @@ def answer_rows(request: FunnelRequest, events: FunnelEvents, chains: Chains) ->
         pa.array(events.shown, pa.string()),
         pa.array(reached.astype(np.int32)),
         pa.ListArray.from_arrays(pa.array(chains.offsets.astype(np.int32)), pa.array(events.positions(chains.rows))),
-        _told(events.times, first, entered).cast(_MOMENT),
-        _told(events.times, last, entered).cast(_MOMENT),
+        _take(events.times, first, entered).cast(_MOMENT),
+        _take(events.times, last, entered).cast(_MOMENT),
         pa.array(waited, mask=~waits | complete),
-        _told(events.positions, last + 1, followed),
+        _take(events.positions, last + 1, followed),
         pa.array(events.vocabulary, pa.string()).take(pa.array(names, mask=names < 0)),
         pa.array(final),
     ]
@@ -138,7 +138,7 @@ def _next_names(events: FunnelEvents, last: IntArray, entered: BoolArray) -> tup
     return names, followed
 
 
-def _told(of: Callable[[IntArray], IntArray], events: IntArray, known: BoolArray) -> pa.Array:
+def _take(of: Callable[[IntArray], IntArray], events: IntArray, known: BoolArray) -> pa.Array:
     """What is told of some events; NULL where none is known."""
     found = np.zeros(len(events), np.int64)
     found[known] = of(events[known])

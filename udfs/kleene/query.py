@@ -41,6 +41,7 @@ from patternlake.udfs.language.predicate.predicates import (
     read_predicate,
     read_where,
     refuse_joined,
+    refuse_neighbours,
     refuse_variables,
 )
 from patternlake.udfs.language.query import engines, extents, operands, tree
@@ -586,11 +587,9 @@ class _Compiler:
                 "write one conjunct for each"
             )
         for number in sorted(before):
-            name = quote(self.named[number].name)
-            if self.named[number].negated:
-                raise conjunct.error(f"{name}[i-1]: no event of {name} is in the match, it is negated")
-            if self.most(number) == 1:
-                raise conjunct.error(f"{name}[i-1] needs a repetition, and {name} takes one event; write {name}+")
+            operand = self.named[number]
+            if operand.negated or self.most(number) == 1:
+                refuse_neighbours(conjunct, operand.name, negated=operand.negated)
         if len(before) > 1:
             both = " and ".join(quote(self.named[number].name) for number in sorted(before))
             raise conjunct.error(f"[i-1] of {both} in one conjunct; compare neighbours of one operand at a time")

@@ -114,10 +114,6 @@ class MachineReads:
     waited: Waited
     time: int | None
 
-    def stream_key(self, key: str | None) -> str | None:
-        """The key of the stream that a call asks for; None where it asks for none, or for one of other partitions."""
-        return key if self.question.group.partition == ("key",) else None
-
 
 def check_request(arguments: Mapping[str, Any], published: Mapping[str, Published]) -> MachineReads:
     """Check a call, and say what is to be read for it.

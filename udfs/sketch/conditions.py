@@ -19,8 +19,13 @@ from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Call, EqualAlong, Field
-from patternlake.udfs.language.predicate.predicates import Predicate, Reference, evaluate, refuse_variables
-from patternlake.udfs.language.query.names import quote
+from patternlake.udfs.language.predicate.predicates import (
+    Predicate,
+    Reference,
+    evaluate,
+    refuse_neighbours,
+    refuse_variables,
+)
 from patternlake.udfs.sketch.query import Alternative, SketchPattern
 
 NEGATED = -1
@@ -116,11 +121,8 @@ def _instances(pattern: SketchPattern, conjunct: Predicate) -> Iterator[Conditio
     places = {name: _places(pattern, name) for name in sorted(conjunct.operands)}
     backward = {reference.operand or "" for reference in conjunct.references if reference.index == "i-1"}
     for name in sorted(backward):
-        shown = quote(name)
-        if not places[name]:
-            raise conjunct.error(f"{shown}[i-1]: no event of {shown} is in the match, it is negated")
-        if len(places[name]) == 1:
-            raise conjunct.error(f"{shown}[i-1] needs a repetition, and {shown} takes one event; write {shown}+")
+        if len(places[name]) < 2:
+            refuse_neighbours(conjunct, name, negated=not places[name])
     negated = [gap for gap in (g for gs in pattern.gaps for g in gs) if gap.operand in conjunct.operands]
     positive = {name: found for name, found in places.items() if found}
     if len(negated) > 1:

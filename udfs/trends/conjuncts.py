@@ -14,7 +14,7 @@ from typing import NoReturn
 from patternlake.udfs.language.predicate.coercion import OPEN
 from patternlake.udfs.language.predicate.expressions import Call, Cast, EqualAlong, Expression, Field, Literal
 from patternlake.udfs.language.predicate.inference import typed, typed_predicate
-from patternlake.udfs.language.predicate.predicates import Predicate, Reference, Scope, column_type
+from patternlake.udfs.language.predicate.predicates import Predicate, Reference, Scope, column_type, refuse_neighbours
 from patternlake.udfs.language.predicate.references import quote
 from patternlake.udfs.language.predicate.time_gaps import FLIPPED, bounds, gap
 
@@ -87,8 +87,7 @@ class Splitter:
             if not before:
                 return None
             if not self.terms[terms[0]].plus:
-                name = quote(self.terms[terms[0]].operand)
-                raise conjunct.error(f"{name}[i-1] needs a repetition, and {name} takes one event; write {name}+")
+                refuse_neighbours(conjunct, self.terms[terms[0]].operand)
             return terms[0], terms[0]
         source, target = terms
         if target != source + 1:

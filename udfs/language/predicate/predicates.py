@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import NoReturn
 
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language.predicate import translation
@@ -29,6 +30,7 @@ from patternlake.udfs.language.predicate.expressions import (
 from patternlake.udfs.language.predicate.inference import typed_predicate
 from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, bound, column_type
+from patternlake.udfs.language.query.names import quote
 from patternlake.udfs.language.query.tree import Query, Span
 
 
@@ -187,6 +189,14 @@ def refuse_variables(conjunct: Predicate) -> None:
         raise conjunct.error("join variables ($x) belong to subscriptions; compare operands, as in a.x = b.x")
 
 
+def refuse_neighbours(conjunct: Predicate, operand: str, *, negated: bool = False) -> NoReturn:
+    """Refuse ``[i-1]`` on an operand that has no event before another one."""
+    name = quote(operand)
+    if negated:
+        raise conjunct.error(f"{name}[i-1]: no event of {name} is in the match, it is negated")
+    raise conjunct.error(f"{name}[i-1] needs a repetition, and {name} takes one event; write {name}+")
+
+
 def refuse_joined(definitions: Mapping[str, Predicate]) -> None:
     """Refuse ``$x`` and ``[attr]`` in DEFINE: neither says anything of one event.
 
@@ -289,6 +299,7 @@ __all__ = [
     "read_predicate",
     "read_where",
     "refuse_joined",
+    "refuse_neighbours",
     "refuse_variables",
     "value_of",
 ]

@@ -183,7 +183,7 @@ def _indexed(query: TrendQuery, step: Step, cells: Cells) -> tuple[IntArray, _Ca
             operator = OPERATORS.index(query.comparisons[number].operator)
             left, right = _keys(cells, number)
             left, right = left[targets], right[sources]
-        kept = np.flatnonzero(reachable(block_t, left, block_s, right, operator))
+        kept = np.flatnonzero(reachable(blocks, block_t, left, block_s, right, operator))
         left = left[kept]
         order, offsets = by_block(block_t[kept], blocks, left, number >= 0)
         found = runs(offsets, left[order], block_s, right, operator)

@@ -113,13 +113,17 @@ def places(keys: IntArray, begin: IntArray, end: IntArray, value: IntArray) -> t
 
 
 @njit(cache=True)
-def reachable(block: IntArray, key: IntArray, source: IntArray, value: IntArray, operator: int) -> BoolArray:
+def reachable(
+    blocks: int, block: IntArray, key: IntArray, source: IntArray, value: IntArray, operator: int
+) -> BoolArray:
     """The later rows that an earlier one of their block may point to: bool[t].
 
     Most comparisons leave few, and to sort the others would take most of the time of a graph.
 
     Parameters
     ----------
+    blocks
+        Number of blocks.
     block, key
         int64[t]: block and left key of each later row.
     source, value
@@ -127,17 +131,13 @@ def reachable(block: IntArray, key: IntArray, source: IntArray, value: IntArray,
     operator
         Index into `OPERATORS`, or `EVERY`.
     """
-    blocks = 0
-    for at in block:
-        blocks = max(blocks, at + 1)
     least, greatest = np.empty(blocks, np.int64), np.empty(blocks, np.int64)
     points = np.zeros(blocks, np.bool_)
     for row in range(len(source)):
         at = source[row]
-        if at < blocks:
-            least[at] = min(least[at], value[row]) if points[at] else value[row]
-            greatest[at] = max(greatest[at], value[row]) if points[at] else value[row]
-            points[at] = True
+        least[at] = min(least[at], value[row]) if points[at] else value[row]
+        greatest[at] = max(greatest[at], value[row]) if points[at] else value[row]
+        points[at] = True
     found = np.empty(len(block), np.bool_)
     for row in range(len(block)):
         at = block[row]
