@@ -7,10 +7,11 @@ two calls). A first batch of ingest does not count. The master, the workers and 
 own ``local-cluster``; all files lie on one disk.
 
 Each executor, with its Python worker, runs on one core of its own; the driver on all. On two cores the driver then
-takes its part from two executors, but hardly from one. So with a `part`, as 0.5, each executor has so much of a core
-instead, and so has the driver, as if each were a machine of its own, and a slow one: `part_of_core` says who may do it.
-``share`` is the executors' part of the CPU seconds of all processes, theirs and the driver's: of a step, and of all
-that is done, with the events that are made and the files that are merged.
+takes its part from two executors, but hardly from one; and two cores of one machine wait for the same memory. So with a
+`part`, as 0.5, the executors share the last core, each has so much of it, and the driver has the first one, as if each
+were a machine of its own, and the executors slow ones: `part_of_core` says who may do it. ``share`` is the executors'
+part of the CPU seconds of all processes, theirs and the driver's: of a step, and of all that is done, with the events
+that are made and the files that are merged.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from benchmarks.machines import subscriptions
 from benchmarks.measuring import seconds
 from benchmarks.part_of_core import part_of_core
 from benchmarks.questions import STREAM
-from benchmarks.sessions import ask, pin, spark_session
+from benchmarks.sessions import CORES, ask, pin, spark_session
 from patternlake.jobs.predict.job import predict
 
 EXECUTORS = (1, 2)
 EVENTS = 10_000_000
-_WARM = 1_000_000
+_WARM = 3_000_000
 """Events that are taken in before, as all processes are new: half of what they do at first is to compile Spark."""
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _PATTERN = " ; ".join(frequent(3))
@@ -63,16 +64,20 @@ def measure(events: int, executors: int, part: float | None = None) -> dict[str,
 
 @contextmanager
 def _machines(part: float | None) -> Iterator[None]:
-    """Give each executor a core, or part of one, which then the driver has as well."""
+    """Give each executor a core; or part of the last core, and the driver the first one."""
+    first, *others = sorted(os.sched_getaffinity(0))[:CORES]
+    executors = _executors()
     if part is None:
-        for core, executor in zip(sorted(os.sched_getaffinity(0)), _executors(), strict=False):
+        for core, executor in zip((first, *others), executors, strict=False):
             pin({core}, executor)
         yield
         return
+    # The driver first: the executors are its children.
+    pin({first})
     with ExitStack() as stack:
-        # The driver first: its group would take the executors along, which are its children.
-        for process in (psutil.Process(), *_executors()):
-            stack.enter_context(part_of_core(part, process))
+        for executor in executors:
+            pin({others[-1]}, executor)
+            stack.enter_context(part_of_core(part, executor))
         yield
 
 

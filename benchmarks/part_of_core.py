@@ -1,4 +1,4 @@
-"""Processes that together have part of a core, as on a small machine: by control groups of Linux, of either version.
+"""Processes that together have so much of a core, as on a small machine: by control groups of Linux, of either version.
 
 Who may write them is the root user of a machine, or of a container that has its own.
 """

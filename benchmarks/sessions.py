@@ -38,6 +38,8 @@ def spark_session(
     master = f"local-cluster[{executors},1,{_EXECUTOR_MB}]" if executors else f"local[{cores}]"
     if executors:
         settings["spark.executor.memory"] = f"{_EXECUTOR_MB}m"
+        # As on a machine of one core: else its threads that collect garbage wait for each other.
+        settings["spark.executor.extraJavaOptions"] = "-XX:ActiveProcessorCount=1"
     everywhere = os.sched_getaffinity(0)
     pin(set(sorted(everywhere)[:cores]))
     if functions:
