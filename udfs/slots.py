@@ -39,7 +39,9 @@ def percentiles(micros: IntArray, slots: IntArray, count: int, *tenths: int) -> 
     >>> [found.to_pylist() for found in percentiles(np.array([3, 1, 2]) * 1_000_000, np.array([0, 0, 2]), 3, 5, 9)]
     [[2.0, None, 2.0], [2.8, None, 2.0]]
     """
-    ordered = micros[np.lexsort((micros, slots))]
+    # Sorted by one key, numbers take a third of the time that they take by two.
+    order = np.argsort(micros)
+    ordered = micros[order][order_of(slots[order])]
     size = np.bincount(slots, minlength=count)
     ends, some = np.cumsum(size), size > 0
     found = []

@@ -3,7 +3,8 @@
 Tasks read files for themselves, and what one of them read for a portion goes through Spark's shuffle as one Arrow blob:
 to hand over the rows one by one takes Spark longer than to match them. Rows of a location that only Spark can read come
 from its own scan, and are dealt out in the same way. Where rows are dealt out by the key by which files lie, whoever
-takes a portion reads its part of those files, and no row of them goes through the shuffle.
+takes a portion reads its part of those files, and no row of them goes through the shuffle. Where all rows are so, there
+is none.
 """
 
 from __future__ import annotations
@@ -148,9 +149,9 @@ def deal(
     Returns
     -------
     DataFrame
-        Each of its partitions is a unit: it holds some portions as a whole.
+        Each of its partitions is a unit, or some units, which hold some portions as a whole.
     PortionReader
-        Finds the portions of a unit; for tasks that take the partitions.
+        Finds the portions of units; for tasks that take the partitions.
     """
     listed = [reader.list_files(gather.table, gather.conditions) for gather, _ in sources]
     own = [
@@ -173,9 +174,9 @@ def deal(
     if read:
         frames.append(_read_by_tasks(database, read))
     blobs = reduce(lambda one, other: one.unionAll(other), frames)
-    # One task that reads all for itself needs no shuffle before it.
-    alone = units == 1 and not read and None not in listed
-    dealt = blobs.coalesce(1) if alone else blobs.repartitionById(units, F.col(PORTION) % units)
+    # A unit that reads all for itself is one row of each source: of one source, or in one task, it needs no shuffle.
+    alone = not read and None not in listed and (units == 1 or len(frames) == 1)
+    dealt = blobs.coalesce(units) if alone else blobs.repartitionById(units, F.col(PORTION) % units)
     known = tuple(Known.of(files, *source) for files, source in zip(listed, sources, strict=True))
     return dealt, PortionReader(known, units)
 
@@ -216,7 +217,7 @@ class Known:
 
 @dataclass(frozen=True)
 class PortionReader:
-    """Finds the portions of a unit in what `deal` brought there.
+    """Finds the portions of units in what `deal` brought to a task.
 
     Attributes
     ----------
@@ -242,21 +243,21 @@ class PortionReader:
         (portion, rows of each of the sources)
         """
         held: dict[int, list[list[pa.Table]]] = {}
-        by_key: dict[int, pa.Table] = {}
-        unit = 0
+        by_key: dict[int, dict[int, pa.Table]] = {}
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in (SOURCE, PORTION, LISTED))
             for place, number, listed, blob in zip(*columns, batch.column(ROWS), strict=True):
                 if listed:
-                    unit, by_key[place] = number, rows_in(blob)
+                    by_key.setdefault(number, {})[place] = rows_in(blob)
                 else:
                     self._hold(held, place, [(number, rows_in(blob))])
-        # One share of the keys after the other: arrays of a few megabytes stay in memory that is at hand.
-        for share in range(unit % self.shares, self.shares, min(self.units, self.shares)) if by_key else ():
-            for place, files in by_key.items():
-                self._hold(held, place, self._read_share(place, unit, share, files))
-            mine = {number: held.pop(number) for number in sorted(held) if number % self.shares == share}
-            yield from self._given(mine)
+        for unit, sources in by_key.items():
+            # One share of the keys after the other: arrays of a few megabytes stay in memory that is at hand.
+            for share in range(unit % self.shares, self.shares, min(self.units, self.shares)):
+                for place, files in sources.items():
+                    self._hold(held, place, self._read_share(place, unit, share, files))
+                mine = {number: held.pop(number) for number in sorted(held) if number % self.shares == share}
+                yield from self._given(mine)
         yield from self._given(held)
 
     @property

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from patternlake.delta_tables.gathering.gather import Deal, Gather, collect, deal
 from patternlake.sql_ext.answering import tasks
+from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.record_batches import as_blob, rows_in
 
 if TYPE_CHECKING:
@@ -121,9 +122,15 @@ def answer_in_parts(
             yield pa.table({_ADDED: pa.array([as_blob(added)], pa.binary())})
 
     def together(batches: Iterable[pa.RecordBatch]) -> list[tuple[int, pa.Table]]:
-        return [(0, pa.concat_tables([none, *(rows_in(blob) for batch in batches for blob in batch.column(_ADDED))]))]
+        added = [none]
+        for batch in batches:
+            for error in batch.column(tasks.ERROR).drop_null().to_pylist():
+                raise PatternLakeError(error)
+            added += map(rows_in, batch.column(_ADDED))
+        return [(0, pa.concat_tables(added))]
 
-    added = by_tasks(lake, [source], replace(dealt, work=pack), f"{_ADDED} BINARY")
+    blobs, portions = deal(lake.database, lake.reader, [(source, *dealt.deals)], dealt.portions)
+    added = tasks.answers_or_errors(blobs, portions.read, pack, f"{_ADDED} BINARY")
     return tasks.answer_portions(added.repartition(1), together, lambda _, rows: [merge(rows)], schema)
 
 

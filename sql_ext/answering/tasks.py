@@ -46,6 +46,16 @@ def answer_portions(
         The rows of all tasks. Where a task raises a `PatternLakeError`, the query fails with its text, whatever of
         the answer it asks for.
     """
+    return check_errors(answers_or_errors(frame, portions, task, schema))
+
+
+def answers_or_errors(
+    frame: DataFrame,
+    portions: Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[int, Rows]]],
+    task: Callable[[int, Rows], Iterable[pa.Table]],
+    schema: str | StructType,
+) -> DataFrame:
+    """As `answer_portions`, with the column `ERROR`: where a task raised one, its text in a row of its own."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
@@ -58,7 +68,7 @@ def answer_portions(
     columns = cast(StructType, StructType.fromDDL(schema)) if isinstance(schema, str) else schema
     arrow = arrow_schema(columns)
     names, types = arrow.names, arrow.types
-    return check_errors(frame.mapInArrow(run, StructType([*columns.fields, StructField(ERROR, StringType())])))
+    return frame.mapInArrow(run, StructType([*columns.fields, StructField(ERROR, StringType())]))
 
 
 def check_errors(frame: DataFrame) -> DataFrame:

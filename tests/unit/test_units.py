@@ -67,13 +67,23 @@ def test_units_find_each_row_once_and_partitions_whole(
     none = gather.made(given.select(COLUMNS).slice(0, 0))
     reader = PortionReader((Known(listed, gather, ByPartition(portions), none),), units)
     blob = as_blob(listed.files)
+
+    def read(numbers: list[int]) -> list[tuple[int, pa.Table]]:
+        """What one task reads that is given these units."""
+        given = dict.fromkeys(gathering._BLOB_SCHEMA.names, [0] * len(numbers)) | {gathering.PORTION: numbers}
+        given |= {gathering.ROWS: [blob] * len(numbers), gathering.LISTED: [True] * len(numbers)}
+        batch = pa.RecordBatch.from_pydict(given, schema=gathering._BLOB_SCHEMA)
+        return [(portion, rows) for portion, (rows,) in reader.read([batch])]
+
     found = []
     for unit in range(units):
-        columns = {gathering.SOURCE: [0], gathering.PORTION: [unit], gathering.ROWS: [blob], gathering.LISTED: [True]}
-        for portion, (rows,) in reader.read([pa.RecordBatch.from_pydict(columns, schema=gathering._BLOB_SCHEMA)]):
+        for portion, rows in read([unit]):
             assert portion % units == unit
             assert set(ByPartition(portions)(rows)[1].tolist()) <= {portion}
             found.append(rows)
+    together = read([*range(units)])
+    assert [portion for portion, _ in together] == [*dict.fromkeys(portion for portion, _ in together)]
+    assert pa.concat_tables([rows for _, rows in together]).equals(pa.concat_tables(found))
     wanted = {"k0", "k1", "k2"} if where else {*given["key"].to_pylist()}
     expected = given.select(COLUMNS).filter(pa.array([key in wanted for key in given["key"].to_pylist()]))
     assert pa.concat_tables(found).drop_columns([PART]).sort_by("position").equals(expected)
