@@ -129,7 +129,8 @@ def answer_in_parts(
             added += map(rows_in, batch.column(_ADDED))
         return [(0, pa.concat_tables(added))]
 
-    blobs, portions = deal(lake.database, lake.reader, [(source, *dealt.deals)], dealt.portions)
+    (dealing,) = dealt.deals
+    blobs, portions = deal(lake.database, lake.reader, [(source, dealing)], dealt.portions)
     added = tasks.answers_or_errors(blobs, portions.read, pack, f"{_ADDED} BINARY")
     return tasks.answer_portions(added.repartition(1), together, lambda _, rows: [merge(rows)], schema)
 

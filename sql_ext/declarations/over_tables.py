@@ -271,7 +271,7 @@ class _Table:
     def configuration(self) -> dict[str, Any]:
         """As that of a stream."""
         types = {
-            **{name: self.types[name].removesuffix("_ntz") for name in self.read},
+            **{name: self.types[name] for name in self.read},
             **dict.fromkeys(self.parts, "string"),
         }
         return {
@@ -376,12 +376,10 @@ class _Table:
             raise ArgumentError(f"{STREAM}: {first_line(error)}") from None
 
     def _value(self, name: str) -> Column:
-        """A value as attributes have it; moments without a zone that predicates read are in UTC."""
+        """A value as attributes have it."""
         column, kind = F.col(identifier(name)), self.types[name]
         if not is_handed_on(kind):
             return F.to_json(F.struct(column.alias(FIELD)), dict(JSON_OPTIONS))
-        if name in self.read and kind == "timestamp_ntz":
-            return F.concat(column.cast("string"), F.lit("Z")).cast("timestamp_ltz")
         # Others are stored as texts.
         return column if stored_type(kind) == kind else column.cast("string")
 

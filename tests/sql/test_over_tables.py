@@ -316,6 +316,12 @@ REFUSED = [
      "key', name => 'page')",
      "key is the key of an event, which is not the column key of the table here; give that another name, as in "
      "TABLE(SELECT *, key AS its_key FROM …)"),
+    ("match_pattern(TABLE(SELECT *, TIMESTAMP_NTZ '2024-01-01' AS seen FROM clicks) PARTITION BY user ORDER BY (at), "
+     "'a ; b WHERE a.seen < b.time MEASURES a.seen AS seen', name => 'page')",
+     "line 1, column 13: attribute seen is of type timestamp_ntz, which predicates cannot use; types are string, "
+     "boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, timestamp; cast it, as in "
+     "TABLE(SELECT *, CAST(seen AS TIMESTAMP) AS its_seen FROM …)\n"
+     "  a ; b WHERE a.seen < b.time MEASURES a.seen AS seen\n              ^^^^^^"),
     ("match_recognize(TABLE(clicks) PARTITION BY user ORDER BY (at), CAST(NULL AS STRING))",
      "match_recognize: clause is a text, not NULL; give what comes from MEASURES on"),
     ("match_pattern('clicked', TABLE(clicks))",

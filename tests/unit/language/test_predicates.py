@@ -239,6 +239,7 @@ SCOPE = Scope(
 EVENT = Scope(attributes=SCOPE.attributes, parameters=SCOPE.parameters, key="tailnum")
 KEYED_BY_NAME = Scope(key="name")
 """Of a source whose column ``name`` is the key, which events call ``key``: ``name`` is the event's own."""
+OF_TABLE = Scope(operands=("a",), measured={"seen": "timestamp_ntz", "tags": "array<string>"})
 ONE = Scope(operands=("e",), attributes={**SCOPE.attributes, "t1": "double"})
 
 BOUND = [
@@ -275,6 +276,13 @@ UNBOUND = [
     (SCOPE, "t(9) > t(1)", "t(9)", "the pattern has 5 operands"),
     (SCOPE, "[zz]", "[zz]", "zz is not an attribute of the stream"),
     (SCOPE, "a.m = 1", "a.m", "attribute m is of type map<string,string>, which predicates cannot use"),
+    (
+        OF_TABLE,
+        "a.seen > a.time",
+        "a.seen",
+        "; cast it, as in TABLE(SELECT *, CAST(seen AS TIMESTAMP) AS its_seen",
+    ),
+    (OF_TABLE, "a.tags = 'x'", "a.tags", "; cast it, as in TABLE(SELECT *, CAST(tags AS STRING) AS its_tags"),
     (SCOPE, "a.s + 1 > 2", "a.s", "+ takes numbers, this is a string; write CAST(… AS DOUBLE)"),
     (SCOPE, "a.x > 1 + word", "word", "+ takes numbers, this is a string"),
     (SCOPE, "a.x = 'abc'", "'abc'", "'abc' cannot be read as a double"),

@@ -56,8 +56,7 @@ class Scope:
     aggregates
         Whether a predicate may aggregate the events of an operand.
     measured
-        The Spark types by which measures know attributes, where these are others: of a table's columns, those that
-        predicates know by no type or by another one.
+        The Spark types of a table's columns that measures know, and predicates don't.
     """
 
     operands: tuple[str, ...] = ()
@@ -233,14 +232,18 @@ class _Binder:
     def check_column(self, name: str, span: Span) -> None:
         if self.column(name) in BUILT_IN:
             return
-        if name not in self.scope.attributes:
+        of_table = self.scope.measured.get(name)
+        type_ = self.scope.attributes.get(name, of_table)
+        if type_ is None:
             raise self.error(
                 f"{name} is not an attribute of the stream" + suggest(name, "in scope", self.columns()), span
             )
-        if value_type(self.scope.attributes[name]) is None:
+        if value_type(type_) is None:
+            wanted = "TIMESTAMP" if type_ == "timestamp_ntz" else "STRING"
+            cure = f"; cast it, as in TABLE(SELECT *, CAST({name} AS {wanted}) AS its_{name} FROM …)"
             raise self.error(
-                f"attribute {name} is of type {self.scope.attributes[name]}, which predicates cannot use; types are "
-                f"{TYPES_SHOWN}",
+                f"attribute {name} is of type {type_}, which predicates cannot use; types are {TYPES_SHOWN}"
+                + (cure if of_table else ""),
                 span,
             )
 
