@@ -18,6 +18,9 @@ from patternlake.udfs.errors import SHOWN_OF_PATH, shorten
 from patternlake.udfs.nearest_names import did_you_mean
 
 FORMATS = ("csv", "json", "parquet", "xes", "delta")
+NO_XES_IN_STORES = (
+    "XES files are not read from an object store; copy them to a folder that every machine of Spark reaches"
+)
 
 PROBABILITY_TOLERANCE = 1e-3
 """How far above 1 the probabilities of a key and step may sum: those of four decimals do so often."""
@@ -145,11 +148,7 @@ class Source(Section):
         if self.format is None:
             raise problem(f"missing; write one of {', '.join(FORMATS)}", "format")
         if self.format == "xes" and is_object_store(self.path):
-            raise problem(
-                f"{shorten(self.path, SHOWN_OF_PATH)}: XES files are not read from an object store; copy them to a "
-                "folder that every machine of Spark reaches",
-                "path",
-            )
+            raise problem(f"{shorten(self.path, SHOWN_OF_PATH)}: {NO_XES_IN_STORES}", "path")
         return self
 
     @property

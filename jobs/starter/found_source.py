@@ -18,8 +18,10 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.databases.store_options import is_object_store
 from patternlake.delta_tables.schema.locations import is_on_disk, path_on_disk
 from patternlake.jobs.configuration.file_patterns import alone
+from patternlake.jobs.configuration.streams import NO_XES_IN_STORES
 from patternlake.jobs.sources.errors import first_line, innermost
 from patternlake.jobs.sources.tables import refuse_other_than_delta
 from patternlake.jobs.sources.text_encodings import begins_as_utf16
@@ -127,6 +129,8 @@ def file_source(spark: SparkSession, pattern: str, format: str | None = None) ->
             "that the shell leaves it alone"
         )
     kind = format or _format(pattern, [file for file, _ in files])
+    if kind == "xes" and is_object_store(path):
+        raise SourceError(f"--files {pattern!r}: {NO_XES_IN_STORES}")
     schema = None
     if kind in ("csv", "json"):
         head = _head(spark, files[0][0])

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
+from pyspark.sql import SparkSession
 
 from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.starter import found_source
 from patternlake.jobs.starter.column_facts import ColumnFacts
 from patternlake.jobs.starter.found_source import FoundSource, _csv
 from patternlake.jobs.starter.guesses import Guesses, guess
 from patternlake.jobs.starter.text import NO_TIME, Starter, as_yaml, commands, report
+from patternlake.udfs.errors import SourceError
 
+NO_SESSION = cast(SparkSession, None)
 ROWS = 1000
 
 
@@ -453,3 +457,9 @@ def test_backslashes_before_quotes_are_told_from_doubled_quotes(row: str, slashe
     for end in ("\n", "\r\n"):
         options, _ = _csv(f"at,what{end}{row}{end}", "a.csv")
         assert options == {"header": True, **({"escape": "\\"} if slashed else {})}
+
+
+def test_logs_in_a_store_are_refused_before_one_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(found_source, "_files", lambda *_: [("s3a://bucket/logs/a.xes", 5)])
+    with pytest.raises(SourceError, match=r"--files 's3a://bucket/logs/\*.xes': XES files are not read from an object"):
+        found_source.file_source(NO_SESSION, "s3a://bucket/logs/*.xes")
