@@ -65,18 +65,18 @@ def measure(events: int, executors: int, part: float | None = None) -> dict[str,
 @contextmanager
 def _machines(part: float | None) -> Iterator[None]:
     """Give each executor a core; or part of the last core, and the driver the first one."""
-    first, *others = sorted(os.sched_getaffinity(0))[:CORES]
+    cores = sorted(os.sched_getaffinity(0))[:CORES]
     executors = _executors()
     if part is None:
-        for core, executor in zip((first, *others), executors, strict=False):
+        for core, executor in zip(cores, executors, strict=False):
             pin({core}, executor)
         yield
         return
     # The driver first: the executors are its children.
-    pin({first})
+    pin({cores[0]})
     with ExitStack() as stack:
         for executor in executors:
-            pin({others[-1]}, executor)
+            pin({cores[-1]}, executor)
             stack.enter_context(part_of_core(part, executor))
         yield
 

@@ -169,7 +169,7 @@ def _compare(name: str, actions: dict[str, Callable[[], list[Any]]], repeats: in
         if ours != theirs:
             differ = next(pair for pair in zip_longest(ours, theirs) if pair[0] != pair[1])
             raise RuntimeError(f"{name}: ours and {way} differ, first in {differ}")
-    return measure_beside(name, actions, repeats, rows=len(ours))
+    return measure_beside(name, actions, repeats, warm=False, rows=len(ours))
 
 
 def main() -> None:

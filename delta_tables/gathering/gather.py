@@ -3,8 +3,8 @@
 Tasks read files for themselves, and what one of them read for a portion goes through Spark's shuffle as one Arrow blob:
 to hand over the rows one by one takes Spark longer than to match them. Rows of a location that only Spark can read come
 from its own scan, and are dealt out in the same way. Where rows are dealt out by the key by which files lie, whoever
-takes a portion reads its part of those files, and no row of them goes through the shuffle. Where all rows are so, there
-is none.
+takes a portion reads its part of those files, and no row of them goes through the shuffle. Of one source whose
+rows are all so, there is none.
 """
 
 from __future__ import annotations
