@@ -3,8 +3,9 @@
 ``python -m benchmarks.executors [events] [part]`` prints a line of JSON for each number of executors: `source`, which
 is Spark alone as it makes the events and writes them, and so the measure of what a second executor is worth here;
 `ingest`; the job `predict` with the subscriptions of `benchmarks.machines`; and `match_pattern` by key (the second of
-two calls). A first batch of ingest does not count. The master, the workers and the executors are processes of Spark's
-own ``local-cluster``; all files lie on one disk.
+two calls). Events come in two batches of so many, of which the second counts: each executor is a new process, and
+compiles Spark as it does the first. `predict` and `match_pattern` read both. The master, the workers and the executors
+are processes of Spark's own ``local-cluster``; all files lie on one disk.
 
 Each executor, with its Python worker, runs on one core of its own; the driver on all. On two cores the driver then
 takes its part from two executors, but hardly from one; and two cores of one machine wait for the same memory. So with a
@@ -37,8 +38,6 @@ from patternlake.jobs.predict.job import predict
 
 EXECUTORS = (1, 2)
 EVENTS = 10_000_000
-_WARM = 3_000_000
-"""Events that are taken in before, as all processes are new: half of what they do at first is to compile Spark."""
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _PATTERN = " ; ".join(frequent(3))
 _QUESTION = (
@@ -56,7 +55,7 @@ def measure(events: int, executors: int, part: float | None = None) -> dict[str,
     ):
         shares: dict[str, float] = {}
         with _share("all", shares):
-            lake = make_lake(spark, folder, events + _WARM, warm=_WARM)
+            lake = make_lake(spark, folder, 2 * events, warm=events)
             taken = {step: lake.seconds[step] for step in ("source", "ingest")}
             found = {**taken, **_seconds(spark, lake, shares)}
         return {"executors": executors, "part": part, "events": events, "seconds": found, "share": shares}

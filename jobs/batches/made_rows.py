@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.committing.sessions import temporary_settings
 from patternlake.delta_tables.writing.row_files import Made, TaskRows
 from patternlake.jobs.batches.contexts import keep_evaluated
 from patternlake.udfs.record_batches import BATCH_ROWS, as_blob, rows_in, tables
@@ -26,8 +25,6 @@ _COUNT, _ROWS = "count", "rows"
 _BLOBS = f"{KIND} STRING, {_COUNT} BIGINT, {_ROWS} BINARY"
 _CHUNK_ROWS, _CHUNK_BYTES = 200_000, 16 << 20
 """Rows that a task holds before it makes blobs of them: so many, or so many bytes."""
-_READING = {"spark.sql.execution.arrow.maxBytesPerBatch": str(4 * _CHUNK_BYTES)}
-"""Settings under which Spark hands kept blobs to tasks: some at a time."""
 
 
 class HeldRows:
@@ -110,8 +107,7 @@ def keep(rows: Sequence[TaskRows]) -> Iterator[KeptRows]:
     frames = [each.given.mapInArrow(_to_blobs(each.made), _BLOBS) for each in rows]
     with keep_evaluated(reduce(DataFrame.unionAll, frames)) as blobs:
         found = blobs.groupBy(KIND).agg(F.sum(_COUNT)).collect()
-        with temporary_settings(blobs.sparkSession, _READING):
-            yield KeptRows(blobs, first.schema, {row[0]: row[1] for row in found})
+        yield KeptRows(blobs, first.schema, {row[0]: row[1] for row in found})
 
 
 def _to_blobs(made: Made) -> Made:

@@ -138,7 +138,8 @@ class KeptChunks:
 
     def count_ties(self) -> int:
         """Count the accepted rows that are tied, see `ties`."""
-        parts = max(self.kept.sparkSession.sparkContext.defaultParallelism, -(-self.accepted_count // _TIED_ROWS))
+        tasks = self.kept.sparkSession.sparkContext.defaultParallelism
+        parts = tasks * max(1, -(-self.accepted_count // (tasks * _TIED_ROWS)))
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _, numbers in unpack_portions(batches):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.batches import phases
+from patternlake.delta_tables.committing.sessions import temporary_settings
 from patternlake.jobs.ingest import repeats, steps, ties
 from patternlake.jobs.ingest.chunks import Chunk, KeptChunks
 from patternlake.jobs.ingest.prepared_rows import Total
@@ -18,6 +19,7 @@ from patternlake.jobs.sources.columns import EventColumns
 from patternlake.jobs.sources.errors import BadFileError
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.sources.unfit_files import find_unfit_files
+from patternlake.udfs.record_batches import ROW_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -130,7 +132,8 @@ class Evaluation:
             judged = judge(source.expand(batch, schema, [file for file in files if file not in bad]))
             marked = ties.mark(judged, self.columns.stream)
             try:
-                rows = bring(marked)
+                with temporary_settings(marked.sparkSession, ROW_SETTINGS):
+                    rows = bring(marked)
                 return EvaluatedRows(rows, rows.totals, bad, schema)
             except Exception as error:
                 known = source.explain(error, schema.fieldNames())
