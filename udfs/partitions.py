@@ -186,12 +186,11 @@ def number_values(values: pa.Array) -> tuple[IntArray, list[str | None]]:
 def _runs(values: pa.Array) -> tuple[IntArray, IntArray] | None:
     """Where another value begins than the one before, each NULL for itself, and how many are alike from there.
 
-    None where few are alike, which in files by key most are, and for numbers of a dictionary, which need no look.
+    None where few are alike, which in files by key most are.
     """
-    if pa.types.is_dictionary(values.type):
-        return None
+    looked_at = values.indices if pa.types.is_dictionary(values.type) else values
     changes = np.ones(len(values), np.bool_)
-    changes[1:] = pc.fill_null(pc.not_equal(values[1:], values[:-1]), True).to_numpy(zero_copy_only=False)
+    changes[1:] = pc.fill_null(pc.not_equal(looked_at[1:], looked_at[:-1]), True).to_numpy(zero_copy_only=False)
     begins = np.flatnonzero(changes)
     return (begins, np.diff(begins, append=len(values))) if 2 * len(begins) < len(values) else None
 

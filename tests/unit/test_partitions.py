@@ -53,9 +53,11 @@ def test_of_numbers_of_a_dictionary_only_the_values_that_rows_have_are_partition
 @given(st.lists(st.tuples(st.sampled_from([None, "", "a", "b", "\0"]), st.integers(1, 4)), max_size=12))
 def test_values_are_numbered_alike_in_runs_and_mixed(runs: list[tuple[str | None, int]]) -> None:
     values = [value for value, count in runs for _ in range(count)]
-    numbers, shown = number_values(pa.array(values, pa.string()))
-    assert [shown[number] for number in numbers] == values
-    assert shown == sorted({*values}, key=lambda value: (value is not None, value))
+    texts = pa.array(values, pa.string())
+    for column in (texts, texts.dictionary_encode()):
+        numbers, shown = number_values(column)
+        assert [shown[number] for number in numbers] == values
+        assert shown == sorted({*values}, key=lambda value: (value is not None, value))
 
 
 @pytest.mark.parametrize("width", [0, 1, 2, 3])

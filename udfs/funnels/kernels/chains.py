@@ -12,6 +12,8 @@ that reach a further step, in most funnels none or one. Three passes over a part
    earliest.
 3. forward from that start: the events of its chain.
 
+Where no window and no event ends a chain, the first one goes as far as any, and the third pass is all there is.
+
 Source: ROWS part 2. Bit s of a number stands for the step of number s, from 0.
 """
 
@@ -105,10 +107,14 @@ def _furthest_chains(
     used = 0
     for partition in range(count):
         begin, end = partitions[partition], partitions[partition + 1]
-        furthest = _furthest(fits, spans, begin, end, steps, within, mode, work)
-        if furthest:
-            first = _earliest_start(fits, spans, begin, end, furthest, within, mode, work)
-            used = _follow(fits, first, furthest, rows, used)
+        if mode == ANY_ORDER_BETWEEN and within < 0:
+            furthest = _follow(fits, begin, end, steps, rows, used)
+        else:
+            furthest = _furthest(fits, spans, begin, end, steps, within, mode, work)
+            if furthest:
+                first = _earliest_start(fits, spans, begin, end, furthest, within, mode, work)
+                _follow(fits, first, end, furthest, rows, used)
+        used += furthest
         reached[partition] = furthest
         offsets[partition + 1] = used
     return reached, offsets, rows[:used].copy()
@@ -202,13 +208,13 @@ def _earliest_start(
 
 
 @subkernel
-def _follow(fits: BitArray, first: int, furthest: int, rows: IntArray, used: int) -> int:
-    """Write down the events of a chain that gets so far; where they end."""
-    rows[used] = first
-    taken, event = 1, first
-    while taken < furthest:
-        event += 1
+def _follow(fits: BitArray, begin: int, end: int, steps: int, rows: IntArray, used: int) -> int:
+    """Write down the chain that takes the earliest events that it can, of so many steps at most; how many it takes."""
+    taken = 0
+    for event in range(begin, end):
         if (fits[event] >> np.uint64(taken)) & _ONE:
             rows[used + taken] = event
             taken += 1
-    return used + taken
+            if taken == steps:
+                break
+    return taken
