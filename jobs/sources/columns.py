@@ -310,8 +310,10 @@ class EventColumns:
             found.append(("probability", outside, told))
         if watermark is not None:
             bound = F.timestamp_micros(F.lit(watermark).cast("bigint"))
+            # It would be part of the code that Spark makes, and compiled anew for each batch; in an array it is not.
+            moment = F.get(F.array(bound), F.col("time").isNull().cast("int"))
             found.append(
-                (LATE, F.col("time") < bound, F.concat(F.lit("late: before the watermark "), bound.cast("string")))
+                (LATE, F.col("time") < moment, F.concat(F.lit("late: before the watermark "), bound.cast("string")))
             )
         return found
 
