@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMPILING = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-"""Spark's own settings, which tests set otherwise: see conftest."""
+"""Spark's own settings, which tests set otherwise, in spark-tests.conf."""
 
 
 def test_batches_of_a_stream_with_allowed_lateness(

@@ -61,7 +61,7 @@ GENERATING = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
 }
-"""Spark's own settings, which tests set otherwise: see conftest."""
+"""Spark's own settings, which tests set otherwise, in spark-tests.conf."""
 
 Answer = tuple[list[str], list[list[str]]] | PySparkException
 """Columns and rows, or what a query failed with."""
