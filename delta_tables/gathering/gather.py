@@ -210,7 +210,7 @@ class Known:
         """What is gathered of some files, of those by key what lies in some buckets."""
         assert self.listed is not None
         # Nothing is kept: what a task reads of a table that is too large for the driver, none reads again soon.
-        reader = DirectReader(self.listed.location, TableCache(0), dict(self.listed.storage_options))
+        reader = DirectReader(self.listed.location, TableCache(0), dict(self.listed.storage_options), one_core=True)
         listed = replace(self.listed, files=files, buckets=buckets, coded=self.gather.coded)
         return self.gather.made(reader.rows_of(listed, self.gather.columns, self.gather.conditions))
 

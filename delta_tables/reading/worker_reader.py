@@ -19,7 +19,7 @@ def reader_at(place: Location) -> DirectReader:
     """Return what reads a database in a worker process, which keeps it for later tasks."""
     location, storage_options, kept = place
     CACHE.reserve(kept)
-    return DirectReader(location, CACHE, dict(storage_options))
+    return DirectReader(location, CACHE, dict(storage_options), one_core=True)
 
 
 def location_of(place: str, storage_options: Mapping[str, str]) -> Location:
