@@ -39,11 +39,12 @@ def percentiles(micros: IntArray, slots: IntArray, count: int, *tenths: int) -> 
     >>> [found.to_pylist() for found in percentiles(np.array([3, 1, 2]) * 1_000_000, np.array([0, 0, 2]), 3, 5, 9)]
     [[2.0, None, 2.0], [2.8, None, 2.0]]
     """
-    # Sorted by one key, numbers take a third of the time that they take by two.
-    order = np.argsort(micros)
-    ordered = micros[order][order_of(slots[order])]
+    ordered = micros[order_of(slots)]
     size = np.bincount(slots, minlength=count)
     ends, some = np.cumsum(size), size > 0
+    # Numbers are sorted several times as fast as their places, or as pairs.
+    for begin, end in zip((ends - size)[some].tolist(), ends[some].tolist(), strict=True):
+        ordered[begin:end].sort()
     found = []
     for each in tenths:
         low, left = np.divmod((size[some] - 1) * each, 10)
