@@ -1,43 +1,56 @@
-"""Jobs and questions of a cluster with one executor and with two, a core each: seconds, and whose CPU seconds.
+"""Jobs and questions of a cluster with one executor and with two, in turns: seconds, and whose CPU seconds they are.
 
-``python -m benchmarks.executors [events] [part]`` prints a line of JSON for each number of executors: `source`, which
-is Spark alone as it makes the events and writes them, and so the measure of what a second executor is worth here;
-`ingest`; the job `predict` with the subscriptions of `benchmarks.machines`; and `match_pattern` by key (the second of
-two calls). Events come in two batches of so many, of which the second counts: each executor is a new process, and
-compiles Spark as it does the first. `predict` and `match_pattern` read both. The master, the workers and the executors
-are processes of Spark's own ``local-cluster``; all files lie on one disk.
+``python -m benchmarks.executors [events] [part] [batches] [steps]`` prints a line of JSON for each step: the job
+`predict` with the subscriptions of `benchmarks.machines`, from the first event each time; `match_pattern` by key;
+`source`, which is Spark alone as it makes the events of a batch and writes them, and so the measure of what a second
+executor is worth here; and `ingest`, which takes the batch in. The master, the workers and the executors are processes
+of Spark's own ``local-cluster``; all files lie on one disk.
+
+The two clusters stand beside each other, each with a driver and a lake of its own, and one works while the other waits:
+so both have the machine's slow minutes and its fast ones. Each step runs once before, as each executor is a new process
+that compiles Spark, and then as often as `batches` says, so many events each time; medians are told. `predict` and
+`match_pattern` read the first batch alone. `steps` are all, or those that are named with commas between them.
 
 Each executor, with its Python worker, runs on one core of its own; the driver on all. On two cores the driver then
 takes its part from two executors, but hardly from one; and two cores of one machine wait for the same memory. So with a
 `part`, as 0.5, the executors share the last core, each has so much of it, and the driver has the first one, as if each
 were a machine of its own, and the executors slow ones: `part_of_core` says who may do it. ``share`` is the executors'
-part of the CPU seconds of all processes, theirs and the driver's: of a step, and of all that is done, with the events
-that are made and the files that are merged.
+part of the CPU seconds of all processes, theirs and the driver's.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from functools import partial
+from itertools import count
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import psutil
 from pyspark.sql import SparkSession
 
-from benchmarks.events import frequent
-from benchmarks.lakes import Lake, make_lake, new_folder
+from benchmarks.events import frequent, source
+from benchmarks.lakes import new_folder, stream_configuration
 from benchmarks.machines import subscriptions
-from benchmarks.measuring import seconds
+from benchmarks.measuring import median, seconds, side_by_side
 from benchmarks.part_of_core import part_of_core
 from benchmarks.questions import STREAM
 from benchmarks.sessions import CORES, ask, pin, spark_session
+from patternlake.delta_tables.databases.opening import open_database
+from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.predict.job import predict
 
 EXECUTORS = (1, 2)
 EVENTS = 10_000_000
+BATCHES = 3
+_BATCH = ("source", "ingest")
+STEPS = ("predict", "match_pattern", *_BATCH)
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _PATTERN = " ; ".join(frequent(3))
 _QUESTION = (
@@ -46,19 +59,109 @@ _QUESTION = (
 )
 
 
-def measure(events: int, executors: int, part: float | None = None) -> dict[str, Any]:
-    """The figures of one number of executors, each with a core, or with part of one."""
+class Taken(NamedTuple):
+    """What a step took: seconds, and CPU seconds of the executors and of the driver."""
+
+    seconds: float
+    executors: float
+    driver: float
+
+
+class Cluster:
+    """A process with a driver that does what it is asked to."""
+
+    def __init__(self, executors: int, events: int, batches: int, part: float | None) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._mine, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(executors, events, batches, part, theirs))
+        self._process.start()
+        theirs.close()  # so that the end of the process ends a wait for its answer
+
+    def take(self, steps: tuple[str, ...]) -> list[Taken]:
+        """Run steps, one after the other."""
+        self._mine.send(steps)
+        taken: list[Taken] = self._mine.recv()
+        return taken
+
+    def end(self) -> None:
+        """Let its session stop."""
+        self._mine.send(None)
+        self._process.join()
+
+
+def measure(
+    events: int, part: float | None = None, batches: int = BATCHES, wanted: Sequence[str] = STEPS
+) -> Iterator[dict[str, Any]]:
+    """The figures of each step, with executors that have a core each, or part of one."""
+    with ExitStack() as stack:
+        clusters = {}
+        for executors in EXECUTORS:
+            clusters[executors] = Cluster(executors, events, 1 + batches, part)
+            stack.callback(clusters[executors].end)
+        for cluster in clusters.values():
+            cluster.take(_BATCH)
+        for steps in (("predict",), ("match_pattern",), _BATCH):
+            if not {*steps} & {*wanted}:
+                continue
+            if steps != _BATCH:
+                for cluster in clusters.values():
+                    cluster.take(steps)
+            actions = {str(each): partial(cluster.take, steps) for each, cluster in clusters.items()}
+            taken = side_by_side(actions, batches, measure=lambda action: action())
+            for place, step in enumerate(steps):
+                yield _figures(step, {name: [each[place] for each in times] for name, times in taken.items()})
+
+
+def _figures(step: str, taken: dict[str, list[Taken]]) -> dict[str, Any]:
+    one, two = (median([each.seconds for each in times]) for times in taken.values())
+    shares = {
+        name: round(sum(each.executors for each in times) / sum(each.executors + each.driver for each in times), 3)
+        for name, times in taken.items()
+    }
+    return {
+        "step": step,
+        "one": round(one, 2),
+        "two": round(two, 2),
+        "times": round(one / two, 2),
+        "share": shares,
+        "each": {name: [round(each.seconds, 2) for each in times] for name, times in taken.items()},
+    }
+
+
+def _serve(executors: int, events: int, batches: int, part: float | None, connection: Connection) -> None:
     with (
         new_folder(f"executors_{executors}") as folder,
         spark_session(folder, executors=executors) as spark,
         _machines(part),
     ):
-        shares: dict[str, float] = {}
-        with _share("all", shares):
-            lake = make_lake(spark, folder, 2 * events, warm=events)
-            taken = {step: lake.seconds[step] for step in ("source", "ingest")}
-            found = {**taken, **_seconds(spark, lake, shares)}
-        return {"executors": executors, "part": part, "events": events, "seconds": found, "share": shares}
+        steps = _steps(spark, folder, events, batches)
+        while asked := connection.recv():
+            connection.send([_take(steps[step]) for step in asked])
+
+
+def _steps(spark: SparkSession, folder: Path, events: int, batches: int) -> dict[str, Callable[[], Any]]:
+    db = open_database(spark, "patternlake", str(folder / "state"))
+    configuration = stream_configuration(folder / "source")
+    begins, asked = count(0, events), subscriptions()
+
+    def make() -> None:
+        first = next(begins)
+        rows = source(spark, events * batches, first, first + events)
+        rows.write.mode("append").parquet(str(folder / "source"))
+
+    return {
+        "source": make,
+        "ingest": lambda: ingest(db, STREAM, configuration),
+        "predict": lambda: predict(db, STREAM, asked, rebuild=True),
+        "match_pattern": lambda: ask(spark, _QUESTION),
+    }
+
+
+def _take(step: Callable[[], Any]) -> Taken:
+    before = _cpu_of_both()
+    taken = seconds(step)
+    executors, driver = (end - begin for begin, end in zip(before, _cpu_of_both(), strict=True))
+    return Taken(taken, executors, driver)
 
 
 @contextmanager
@@ -78,25 +181,6 @@ def _machines(part: float | None) -> Iterator[None]:
             pin({cores[-1]}, executor)
             stack.enter_context(part_of_core(part, executor))
         yield
-
-
-def _seconds(spark: SparkSession, lake: Lake, shares: dict[str, float]) -> dict[str, float]:
-    asked = subscriptions()
-    with _share("predict", shares):
-        found = {"predict": seconds(lambda: predict(lake.db, STREAM, asked))}
-    ask(spark, _QUESTION)  # kernels are loaded, and workers started
-    with _share("match_pattern", shares):
-        found["match_pattern"] = seconds(lambda: ask(spark, _QUESTION))
-    return found
-
-
-@contextmanager
-def _share(step: str, shares: dict[str, float]) -> Iterator[None]:
-    """Put down the executors' part of the CPU seconds that a step takes."""
-    before = _cpu_of_both()
-    yield
-    executors, driver = (end - begin for begin, end in zip(before, _cpu_of_both(), strict=True))
-    shares[step] = round(executors / (executors + driver), 3)
 
 
 def _cpu_of_both() -> tuple[float, float]:
@@ -119,7 +203,10 @@ def _cpu_seconds(process: psutil.Process) -> float:
 
 
 if __name__ == "__main__":
-    given_events = int(sys.argv[1]) if len(sys.argv) > 1 else EVENTS
-    given_part = float(sys.argv[2]) if len(sys.argv) > 2 else None
-    for number in EXECUTORS:
-        print(json.dumps(measure(given_events, number, given_part)), flush=True)
+    given = sys.argv[1:]
+    given_events = int(given[0]) if given else EVENTS
+    given_part = float(given[1]) if len(given) > 1 else None
+    given_batches = int(given[2]) if len(given) > 2 else BATCHES
+    given_steps = given[3].split(",") if len(given) > 3 else STEPS
+    for figures in measure(given_events, given_part, given_batches, given_steps):
+        print(json.dumps(figures), flush=True)

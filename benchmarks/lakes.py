@@ -116,7 +116,7 @@ def new_folder(name: str) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def make_lake(spark: SparkSession, folder: Path, events: int, name: str | None = None, warm: int = 0) -> Lake:
+def make_lake(spark: SparkSession, folder: Path, events: int, name: str | None = None) -> Lake:
     """Make events and ingest them, in batches of `CHUNK`, into the database at ``folder/state``.
 
     Their files are left as the job `maintain` leaves them.
@@ -131,24 +131,20 @@ def make_lake(spark: SparkSession, folder: Path, events: int, name: str | None =
         How many.
     name
         SQL text of the names, over the columns of `events.source`; theirs where none is given.
-    warm
-        So many of the events are taken in before, in a batch whose seconds do not count: what compiles is compiled.
     """
     lake = Lake(
         open_database(spark, "patternlake", str(folder / "state")), folder, events, {"source": 0.0, "ingest": 0.0}
     )
     configuration = stream_configuration(folder / "source")
-    begins = [*range(0, warm, max(1, warm)), *range(warm, events, CHUNK)]
-    for first, last in pairwise([*begins, events]):
+    for first, last in pairwise([*range(0, events, CHUNK), events]):
         part = source(spark, events, first, last)
         if name is not None:
             part = part.withColumn("action", expr(name))
         written = seconds(partial(part.write.mode("append").parquet, str(folder / "source")))
         with PeakMemory(spark) as peak:
             taken = seconds(lambda: ingest(lake.db, STREAM, configuration))
-        if first >= warm:
-            lake.seconds["source"] += written
-            lake.seconds["ingest"] += taken
+        lake.seconds["source"] += written
+        lake.seconds["ingest"] += taken
         lake.batches.append({"seconds": taken, **peak.peaks})
     accepted = lake.published("ingest").source_to
     if accepted != events:
